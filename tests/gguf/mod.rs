@@ -18,7 +18,7 @@ use convert::{convert, q8_0};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::front::import::from_gguf;
-use kernmill_compiler::ir::{Activations, Graph, Op};
+use kernmill_compiler::ir::{Activations, Factor, Graph};
 use kernmill_compiler::passes::quant::Preset;
 use kernmill_plan::format::{WeightFormat, int8, pack_stored_tile};
 use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
@@ -168,7 +168,10 @@ fn the_spec_names_the_files_tensors() {
 /// The products whose inputs a file's spec micro-kernels in f32.
 fn f32_inputs(writer: &Writer) -> Vec<String> {
     let graph = model(writer).graph;
-    let kept = graph.nodes.iter().filter(|node| node.op == Op::Linear(Activations::F32));
+    let kept = graph
+        .nodes
+        .iter()
+        .filter(|node| node.op.matmul().is_some_and(|op| op.x == Factor::F32(Activations::F32)));
     kept.map(|node| graph.value(node.output).name.clone()).collect()
 }
 

@@ -69,7 +69,7 @@ fn test_modules(path: &[String], text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     let mut lines = text.lines().map(str::trim).peekable();
     while let Some(line) = lines.next() {
-        if line != "#[cfg(test)]" {
+        if line != "#[cfg(test)]" && !line.starts_with("#[cfg(all(test") {
             continue;
         }
         while lines.peek().is_some_and(|next| next.starts_with("#[")) {
@@ -181,6 +181,13 @@ fn tests_in_a_file_make_no_circle() {
     let names: Vec<&str> = parsed.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["c", "d", "E", "*"]);
     assert!(parsed[3].is_exported && !parsed[0].is_exported);
+}
+
+#[test]
+fn modules_of_tests_are_left_out() {
+    let text = "mod a;\n#[cfg(test)]\n#[path = \"toys.rs\"]\npub(crate) mod toy;\nmod b;";
+    assert_eq!(test_modules(&["m".to_owned()], text), [["m", "toy"]]);
+    assert!(test_modules(&[], "#[cfg(test)]\nmod tests {\n    mod inner;\n}").is_empty());
 }
 
 #[test]

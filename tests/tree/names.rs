@@ -1,7 +1,7 @@
 //! A type's name finds one type: few names are declared more than once in the workspace.
 
-use super::{Modules, Sources, modules, sources};
-use std::collections::{BTreeMap, BTreeSet};
+use super::{Sources, modules, sources};
+use std::collections::BTreeMap;
 
 /// Names at most that several types share. The rest are names that every crate has, such as `Result`.
 const SHARED: usize = 20;
@@ -23,22 +23,6 @@ fn declared(line: &str) -> Option<&str> {
     (KINDS.contains(&kind) && name.starts_with(char::is_uppercase) && !names_itself).then_some(name)
 }
 
-/// Paths of modules that only tests have.
-fn test_modules(modules: &Modules) -> BTreeSet<Vec<String>> {
-    let mut found = BTreeSet::new();
-    for (path, text) in modules {
-        let mut is_test = false;
-        for line in text.lines() {
-            let child = line.split_once("mod ").and_then(|(_, rest)| rest.strip_suffix(';'));
-            if let Some(child) = child.filter(|_| is_test) {
-                found.insert(path.iter().map(String::as_str).chain([child]).map(str::to_owned).collect());
-            }
-            is_test = line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test");
-        }
-    }
-    found
-}
-
 /// Where each name is declared. Tests are left out, and so is what stands in for a module that another build
 /// has: both forms are one item to their users.
 fn places() -> BTreeMap<String, Vec<String>> {
@@ -46,11 +30,7 @@ fn places() -> BTreeMap<String, Vec<String>> {
     let outside = ["the tests", "the Python module"];
     for Sources { name, dir } in sources().into_iter().filter(|one| !outside.contains(&one.name.as_str())) {
         let modules = modules(&dir);
-        let tests = test_modules(&modules);
-        let is_left_out = |path: &[String]| {
-            path.last().is_some_and(|last| last == "without")
-                || tests.iter().any(|test| path.starts_with(test))
-        };
+        let is_left_out = |path: &[String]| path.last().is_some_and(|last| last == "without");
         for (path, text) in modules.iter().filter(|(path, _)| !is_left_out(path)) {
             let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
             for declared in production.lines().filter_map(declared) {
@@ -99,7 +79,4 @@ fn declarations_are_seen() {
     let names: Vec<&str> = seen.into_iter().filter_map(declared).collect();
     assert_eq!(names, ["Own", "Open", "Inner", "Trusted"]);
     assert!(others.into_iter().all(|line| declared(line).is_none()), "{others:?}");
-    let of = |text: &str| BTreeMap::from([(Vec::new(), text.to_owned())]);
-    let tests = test_modules(&of("mod a;\n#[cfg(test)]\npub(crate) mod toy;\nmod b;"));
-    assert_eq!(tests, BTreeSet::from([vec!["toy".to_owned()]]));
 }

@@ -2,7 +2,7 @@
 
 use crate::emit::step_costs::step_work;
 use crate::ir::rope::inv_freq;
-use crate::ir::{AttentionAttributes, Graph, LoraTargetNode, Node, Op, OperandRef, Role, TensorId};
+use crate::ir::{Attention, Graph, LoraTargetNode, Node, OperandRef, Role, TensorId};
 use crate::passes::layout::WeightLayout;
 use crate::passes::memory::{MemoryError, MemoryPlan, plan_memory};
 use crate::passes::schedule::{Kernels, Schedule, ScheduledStep};
@@ -43,16 +43,11 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
 
 /// The attention layers. Blocks of a kind that no layer has are shaped as those of the other.
 fn kv_layers(graph: &Graph) -> KvLayers {
-    let attentions = || {
-        graph.nodes.iter().filter_map(|node| match &node.op {
-            Op::Attention(a) => Some(a),
-            _ => None,
-        })
-    };
+    let attentions = || graph.nodes.iter().filter_map(|node| node.op.attention());
     let none = KvGeometry { kv_heads: 1, head_dim: 16, formats: KvPair::both(KvFormat::F32) };
     let geometry = |kind| {
         let own = attentions().find(|a| a.layer_kind() == kind).or_else(|| attentions().next());
-        own.map_or(none, AttentionAttributes::geometry)
+        own.map_or(none, Attention::geometry)
     };
     KvLayers {
         full: geometry(LayerKind::Full),
@@ -173,9 +168,9 @@ fn routings(graph: &Graph, schedule: &Schedule) -> Vec<Routing> {
         for buffer in &step.writes {
             let OperandRef::Value(value) = schedule.contents[*buffer as usize] else { continue };
             let router = graph.nodes.iter().find(|node| node.output == value);
-            if let Some(Node { op: Op::RouterTopk { k }, inputs, .. }) = router {
-                let experts = graph.value(inputs[0]).ty.cols() as u32;
-                list.push(Routing { step: index as u32, buffer: *buffer, top_k: *k, experts });
+            if let Some((node, router)) = router.and_then(|node| Some((node, node.op.router()?))) {
+                let experts = graph.value(node.inputs[0]).ty.cols() as u32;
+                list.push(Routing { step: index as u32, buffer: *buffer, top_k: router.k, experts });
             }
         }
     }
@@ -223,11 +218,10 @@ fn assemble_step(
 pub fn gate_up_pairs(graph: &Graph) -> Vec<(TensorId, TensorId)> {
     let producer = |value| graph.nodes.iter().find(|node| node.output == value);
     let mut pairs = Vec::new();
-    for node in &graph.nodes {
-        if !matches!(node.op, Op::Glu { .. }) {
-            continue;
-        }
-        let (Some(gate), Some(up)) = (producer(node.inputs[0]), producer(node.inputs[1])) else { continue };
+    let is_gate = |node: &&Node| node.inputs.len() == 2 && node.op.def().expr().is_some() && !node.is_add();
+    for node in graph.nodes.iter().filter(is_gate) {
+        let [gate, up] = [0, 1].map(|i| producer(node.inputs[i]).filter(|node| node.op.matmul().is_some()));
+        let (Some(gate), Some(up)) = (gate, up) else { continue };
         let (Some(first), Some(second)) = (gate.tensors.first(), up.tensors.first()) else { continue };
         let (a, b) = (graph.tensor(*first), graph.tensor(*second));
         let used = |id: &TensorId| pairs.iter().any(|(x, y)| x == id || y == id);

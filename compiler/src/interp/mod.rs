@@ -6,16 +6,15 @@ mod oracle_tests;
 #[cfg(test)]
 mod tests;
 
-pub use crate::ir::eval::attention::{CachedRows, LayerKv};
 pub use crate::ir::eval::expr::eval;
 pub use crate::ir::eval::lora::LoraTargetAdapter;
 pub use crate::ir::eval::num;
-pub use crate::ir::eval::state::{BatchToken, Data, SequenceKv};
+pub use crate::ir::eval::state::{BatchToken, CachedRows, Data, LayerKv, SequenceKv};
 pub use crate::ir::eval::weights::{BlockData, RawTensor, TensorData, Weights};
 
 use crate::ir::eval::state::{OpState, Weight};
 use crate::ir::ops;
-use crate::ir::{Graph, NodeId, Op, OpKind, TensorId};
+use crate::ir::{Factor, Graph, NodeId, Op, TensorId};
 use crate::passes::fuse::FusedGraph;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::format::PlainDecode;
@@ -196,7 +195,7 @@ impl Interpreter {
             let message = format!("wanted row {}, the batch has {}", wanted[i], batch.len());
             return Err(InterpError::Batch { row: i, message });
         }
-        let layers = self.state.graph.nodes.iter().filter(|node| node.op.kind() == OpKind::Attention).count();
+        let layers = self.state.graph.nodes.iter().filter(|node| node.op.attention().is_some()).count();
         self.state.sequences.resize_with(lengths.len(), || vec![LayerKv::default(); layers]);
         self.lengths = lengths;
         Ok(())
@@ -215,7 +214,7 @@ fn prepare(graph: &Graph, id: TensorId, weights: &dyn Weights) -> Result<Weight,
             tensor.shape
         )));
     }
-    let is_quant = |op: &Op| matches!(op, Op::QuantLinear | Op::QuantExpertLinear);
+    let is_quant = |op: &Op| op.matmul().is_some_and(|op| op.x == Factor::Q8);
     let users = || graph.nodes.iter().filter(|node| node.tensors.contains(&id));
     let quant = users().any(|node| is_quant(&node.op) && node.tensors[0] == id);
     let dense = users().any(|node| !is_quant(&node.op) || node.tensors[0] != id);

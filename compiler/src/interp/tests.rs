@@ -1,7 +1,7 @@
 use super::num::*;
 use super::*;
-use crate::ir::AttentionAttributes;
-use crate::ir::eval::attention::attend;
+use crate::ir::Attention;
+use crate::ir::ops::attend;
 use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
@@ -107,7 +107,7 @@ fn mxfp4_decodes_low_nibbles_first() {
 }
 
 /// A cache of random keys and values, and attention over it in f64 without segments.
-fn naive(a: &AttentionAttributes, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f64> {
+fn naive(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f64> {
     let first = a.window.map_or(0, |w| (pos + 1).saturating_sub(w as usize));
     let mut out = Vec::new();
     for h in 0..a.heads {
@@ -165,8 +165,7 @@ fn attention_is_softmax() {
                 CachedRows { scales, values: heads.into_iter().flat_map(|head| head.values).collect() }
             };
             let (kv, formats) = (LayerKv { k: cached(&k), v: cached(&v) }, KvPair::both(format));
-            let a =
-                AttentionAttributes { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: formats };
+            let a = Attention { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: formats };
             for sinks in [None, Some(sinks.as_slice())] {
                 let got = attend(&a, &kv, &q, pos, sinks);
                 for (got, want) in got.iter().zip(naive(&a, &kv, &q, pos, sinks)) {

@@ -1,8 +1,7 @@
 //! Builds a graph node by node; types are inferred.
 
 use super::{
-    Graph, GraphError, Node, Op, OpKind, Role, RopeParameters, Tensor, TensorId, TensorSource, Type, Value,
-    ValueId,
+    Graph, GraphError, Node, Op, Role, RopeParameters, Tensor, TensorId, TensorSource, Type, Value, ValueId,
 };
 use crate::ir::ops::infer;
 use kernmill_plan::format::WeightFormat;
@@ -96,14 +95,16 @@ impl GraphBuilder {
     pub fn node(
         &mut self,
         name: &str,
-        op: Op,
+        op: impl Into<Op>,
         inputs: &[ValueId],
         tensors: &[TensorId],
     ) -> Result<ValueId, GraphError> {
         let types: Vec<Type> = inputs.iter().map(|&value| self.graph.value(value).ty).collect();
         let operands: Vec<&Tensor> = tensors.iter().map(|&tensor| self.graph.tensor(tensor)).collect();
-        let ty = infer(&op, &types, &operands, &self.graph.ropes)
-            .map_err(|message| GraphError::new(format!("%{name} ({})", op.kind()), message))?;
+        let op = op.into();
+        let ty = infer(&op, &types, &operands, &self.graph.ropes).map_err(|message| {
+            GraphError::new(format!("%{name} ({})", op.def().kind(inputs.len())), message)
+        })?;
         let output = ValueId(self.graph.values.len() as u32);
         let name = fresh(&mut self.value_names, name);
         self.graph.values.push(Value { name, ty });
@@ -113,7 +114,7 @@ impl GraphBuilder {
 
     /// The number that the next attention layer has.
     pub fn next_layer(&self) -> u32 {
-        self.graph.nodes.iter().filter(|node| node.op.kind() == OpKind::Attention).count() as u32
+        self.graph.nodes.iter().filter(|node| node.op.attention().is_some()).count() as u32
     }
 
     /// The whole graph, verified.

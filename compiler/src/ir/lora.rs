@@ -1,11 +1,13 @@
 //! The pass that gives matrix products their adapter branches.
 //!
-//! Every product that may have an adapter gets a [`Op::LoraShrink`] of its f32 input, and reads it as its
+//! Every product that may have an adapter gets a [`LoraShrink`] of its f32 input, and reads it as its
 //! last input. Nothing else changes: while a token has no adapter, the graph means what it meant. A norm or a
 //! routing that fusion computes together with the products cannot also be an input of a shrink before them;
 //! the shrink has copies of those nodes.
 
-use crate::ir::{Graph, GraphBuilder, GraphError, Node, Op, OpKind, RowSelect, Rows, TensorId, ValueId};
+use crate::ir::{
+    Graph, GraphBuilder, GraphError, LoraShrink, MatMul, Node, RowSelect, Rows, TensorId, ValueId,
+};
 use kernmill_plan::adapter::RANK_STEP;
 use kernmill_plan::format::WeightFormat;
 use std::collections::HashMap;
@@ -69,15 +71,7 @@ impl<'g> Pass<'g> {
 
     /// The matrix of a product that may have an adapter.
     fn lora_target_tensor(&self, node: &Node) -> Option<TensorId> {
-        let product = matches!(
-            node.op.kind(),
-            OpKind::Linear
-                | OpKind::QuantLinear
-                | OpKind::ExpertLinear
-                | OpKind::QuantExpertLinear
-                | OpKind::Bf16ExpertLinear
-        );
-        let tensor = *node.tensors.first().filter(|_| product)?;
+        let tensor = *node.tensors.first().filter(|_| node.op.matmul().is_some())?;
         let whole = self.is_whole(tensor);
         let input = self.graph.value(node.inputs[0]).ty;
         let rows = input.rows() == Rows::Tokens || node.inputs.len() == 2 && input.rows() != Rows::LogitRows;
@@ -102,10 +96,8 @@ impl<'g> Pass<'g> {
 
     /// A rounding of a product's input is no part of the adapter's.
     fn unrounded(&self, value: ValueId) -> ValueId {
-        match self.producer(value) {
-            Some(Node { op: Op::QuantizeQ8 | Op::Bf16Cast, inputs, .. }) => inputs[0],
-            _ => value,
-        }
+        let rounded = self.producer(value).filter(|node| node.op.rounding().is_some());
+        rounded.map_or(value, |node| node.inputs[0])
     }
 
     fn producer(&self, value: ValueId) -> Option<&'g Node> {
@@ -129,8 +121,8 @@ impl<'g> Pass<'g> {
             inputs.push(if before { self.routing(routing, x)? } else { self.renewed(routing) });
         }
         let name = format!("{}.shrink", self.graph.value(node.output).name);
-        let value =
-            self.builder.node(&name, Op::LoraShrink { lora_target, format: self.format }, &inputs, &[])?;
+        let op = LoraShrink { lora_target, format: self.format };
+        let value = self.builder.node(&name, op, &inputs, &[])?;
         self.shrunk.insert((lora_target, x, routing), value);
         Ok(value)
     }
@@ -138,9 +130,9 @@ impl<'g> Pass<'g> {
     /// The input of a shrink: a copy of a norm and of the arithmetic on its elements, or the value itself.
     fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
         let Some(node) = self.producer(x).filter(|_| self.is_normed(x)) else { return Ok(self.renewed(x)) };
-        let inputs = node.inputs.iter().map(|input| match node.op {
-            Op::RmsNorm { .. } => Ok(self.renewed(*input)),
-            _ => self.input(*input, routing),
+        let inputs = node.inputs.iter().map(|input| match node.op.norm() {
+            Some(_) => Ok(self.renewed(*input)),
+            None => self.input(*input, routing),
         });
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         self.copy(node, &inputs, routing)
@@ -148,21 +140,23 @@ impl<'g> Pass<'g> {
 
     /// Whether a value is a norm's, or made of one by arithmetic on single elements.
     fn is_normed(&self, x: ValueId) -> bool {
-        self.producer(x).is_some_and(|node| match node.op.kind() {
-            OpKind::RmsNorm => true,
-            OpKind::Elementwise | OpKind::Mul => node.inputs.iter().any(|input| self.is_normed(*input)),
-            _ => false,
+        self.producer(x).is_some_and(|node| {
+            let is_arithmetic = node.op.def().expr().is_some() && !node.is_add();
+            node.op.norm().is_some()
+                || is_arithmetic && node.inputs.iter().any(|input| self.is_normed(*input))
         })
     }
 
     /// A copy of the routing of products of `x`, where it is made from the same norm by a router and its
     /// top-k; otherwise itself.
     fn routing(&mut self, routing: ValueId, x: ValueId) -> Result<ValueId, GraphError> {
-        let topk = self.producer(routing).filter(|node| node.op.kind() == OpKind::RouterTopk);
+        let topk = self.producer(routing).filter(|node| node.op.router().is_some());
         let router = topk.and_then(|topk| self.producer(topk.inputs[0]));
         match (topk, router) {
             (Some(topk), Some(router))
-                if router.op.kind() == OpKind::Linear && router.inputs[0] == x && self.is_normed(x) =>
+                if router.op.matmul() == Some(MatMul::LINEAR)
+                    && router.inputs[0] == x
+                    && self.is_normed(x) =>
             {
                 let mut inputs = vec![self.input(x, Some(routing))?];
                 let new = self.renewed(router.output);

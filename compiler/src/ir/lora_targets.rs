@@ -1,13 +1,13 @@
 //! Adapters in a graph: which matrix products have a branch for one, and what belongs to a LoRA target.
 
-use super::{Graph, GraphError, Node, NodeId, Op, OpKind, TensorId, Uses, ValueId};
+use super::{Graph, GraphError, Node, NodeId, TensorId, Uses, ValueId};
 use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeSet;
 
 /// The adapter branch of a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// Output of the [`Op::LoraShrink`] that it reads.
+    /// Output of the [`LoraShrink`](super::LoraShrink) that it reads.
     pub shrunk: ValueId,
     /// The LoRA target.
     pub lora_target: u32,
@@ -25,12 +25,12 @@ pub struct LoraTargetNode {
 impl Node {
     /// The shrunk input of a matrix product that has an adapter branch.
     pub fn shrunk(&self) -> Option<ValueId> {
-        self.op.kind().plain_inputs().and_then(|plain| self.inputs.get(plain)).copied()
+        self.op.matmul().and_then(|op| self.inputs.get(op.plain_inputs())).copied()
     }
 
     /// Inputs without that of the adapter branch.
     pub fn base_inputs(&self) -> &[ValueId] {
-        let plain = self.op.kind().plain_inputs().unwrap_or(self.inputs.len());
+        let plain = self.op.matmul().map_or(self.inputs.len(), |op| op.plain_inputs());
         &self.inputs[..plain.min(self.inputs.len())]
     }
 }
@@ -55,7 +55,7 @@ impl Graph {
     /// The LoRA target of a matrix product that has an adapter branch.
     fn lora_target_of(&self, node: &Node) -> Option<u32> {
         let producer = self.nodes.get((node.shrunk()?.0 as usize).checked_sub(1)?)?;
-        if let Op::LoraShrink { lora_target, .. } = producer.op { Some(lora_target) } else { None }
+        Some(producer.op.shrink()?.lora_target)
     }
 
     /// The adapter branch of a node; `lora_targets` are [`Graph::lora_targets`].
@@ -68,10 +68,7 @@ impl Graph {
 
     /// The format that adapters' elements are rounded to; `None` without LoRA targets.
     pub fn adapter_format(&self) -> Option<WeightFormat> {
-        self.nodes.iter().find_map(|node| match node.op {
-            Op::LoraShrink { format, .. } => Some(format),
-            _ => None,
-        })
+        self.nodes.iter().find_map(|node| Some(node.op.shrink()?.format))
     }
 
     /// By node, the LoRA targets that it is there for alone: those of a shrink, and of what only shrinks
@@ -80,8 +77,8 @@ impl Graph {
         let uses = Uses::new(self);
         let mut served: Vec<Option<BTreeSet<u32>>> = vec![None; self.nodes.len()];
         for (id, node) in self.nodes().rev() {
-            served[id.0 as usize] = match node.op {
-                Op::LoraShrink { lora_target, .. } => Some(BTreeSet::from([lora_target])),
+            served[id.0 as usize] = match node.op.shrink() {
+                Some(shrink) => Some(BTreeSet::from([shrink.lora_target])),
                 _ if node.output == self.output => None,
                 _ => together(uses.users(node.output), &served),
             };
@@ -93,14 +90,11 @@ impl Graph {
     /// checkpoint tensor, which has no other.
     pub(super) fn verify_lora_targets(&self) -> Result<(), GraphError> {
         let shrinks = |value: ValueId| {
-            (value.0 as usize).checked_sub(1).is_some_and(|i| self.nodes[i].op.kind() == OpKind::LoraShrink)
+            (value.0 as usize).checked_sub(1).is_some_and(|i| self.nodes[i].op.shrink().is_some())
         };
         for node in &self.nodes {
             let error = |message: String| {
-                Err(GraphError::new(
-                    format!("%{} ({})", self.value(node.output).name, node.op.kind()),
-                    message,
-                ))
+                Err(GraphError::new(format!("%{} ({})", self.value(node.output).name, node.kind()), message))
             };
             if let Some(value) = node.base_inputs().iter().find(|value| shrinks(**value)) {
                 return error(format!("reads the shrink %{} as a plain input", self.value(*value).name));
@@ -109,10 +103,9 @@ impl Graph {
                 return error(format!("its branch reads %{}, which is no shrink", self.value(value).name));
             }
         }
-        if self.nodes.iter().any(|node| {
-            matches!(node.op, Op::LoraShrink { lora_target,
-                .. } if lora_target as usize >= self.nodes.len())
-        }) {
+        let is_too_large =
+            |node: &Node| node.op.shrink().is_some_and(|op| op.lora_target as usize >= self.nodes.len());
+        if self.nodes.iter().any(is_too_large) {
             return Err(GraphError::new(
                 "sites",
                 "a LoRA target's number is larger than the number of nodes",
@@ -143,7 +136,8 @@ impl Graph {
             }
         }
         for node in &self.nodes {
-            let Op::LoraShrink { lora_target, format } = node.op else { continue };
+            let Some(shrink) = node.op.shrink() else { continue };
+            let (lora_target, format) = (shrink.lora_target, shrink.format);
             let at = || format!("%{} (lora_shrink)", self.value(node.output).name);
             let Some(of) =
                 lora_targets.get(lora_target as usize).and_then(|lora_target| lora_target.tensors.first())

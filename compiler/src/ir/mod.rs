@@ -11,7 +11,6 @@ pub mod eval;
 pub mod expr;
 pub mod lora;
 mod lora_targets;
-mod op;
 mod operand;
 pub(crate) mod ops;
 mod parse;
@@ -25,8 +24,9 @@ mod verify;
 pub use build::GraphBuilder;
 pub use error::GraphError;
 pub use lora_targets::{Branch, LoraTargetNode};
-pub use op::{Activations, AttentionAttributes, Op, OpKind};
 pub use operand::{GraphEpilogue, GraphMat, GraphRowOp, OperandRef, PanelBuffer};
+pub use ops::all::*;
+pub use ops::{Activations, Factor, MatrixRows, Op, OpKind};
 pub use parse::ParseError;
 pub use uses::Uses;
 

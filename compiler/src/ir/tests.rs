@@ -64,7 +64,7 @@ fn mini_gpt_oss() {
         %layers.0.topk = router_topk(k=2) %layers.0.router : routing[T, 2]
         %layers.0.gate = expert_linear %layers.0.mlp_norm, %layers.0.topk, @layers.0.gate.weight, @layers.0.gate.bias : f32[T*2, 32]
         %layers.0.up = expert_linear %layers.0.mlp_norm, %layers.0.topk, @layers.0.up.weight, @layers.0.up.bias : f32[T*2, 32]
-        %layers.0.h = glu("((min(max(up, -7.0), 7.0) + 1.0) * (min(gate, 7.0) * sigmoid((1.702 * min(gate, 7.0)))))") %layers.0.gate, %layers.0.up : f32[T*2, 32]
+        %layers.0.h = elementwise("((min(max(x1, -7.0), 7.0) + 1.0) * (min(x0, 7.0) * sigmoid((1.702 * min(x0, 7.0)))))") %layers.0.gate, %layers.0.up : f32[T*2, 32]
         %layers.0.down = expert_linear %layers.0.h, %layers.0.topk, @layers.0.down.weight, @layers.0.down.bias : f32[T*2, 64]
         %layers.0.experts = expert_sum %layers.0.down, %layers.0.topk : f32[T, 64]
         %layers.0.mlp_out = add %layers.0.attn_out, %layers.0.experts : f32[T, 64]

@@ -2,7 +2,6 @@
 
 use super::cursor::quote;
 use super::{Graph, Node, Role, RopeParameters, RopeScaling, RowSelect, Rows, Tensor, Type};
-use crate::ir::ops;
 use std::fmt::{self, Display, Write};
 
 impl Display for Graph {
@@ -26,7 +25,7 @@ impl Graph {
     /// One node's line.
     pub fn node_text(&self, node: &Node) -> String {
         let output = self.value(node.output);
-        let mut text = format!("%{} = {}{}", output.name, node.op.kind(), ops::attributes(&node.op));
+        let mut text = format!("%{} = {}", output.name, node.op_text());
         let inputs = node.inputs.iter().map(|&value| format!("%{}", self.value(value).name));
         let tensors = node.tensors.iter().map(|&tensor| format!("@{}", self.tensor(tensor).name));
         for (i, operand) in inputs.chain(tensors).enumerate() {

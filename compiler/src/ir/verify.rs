@@ -1,8 +1,6 @@
 //! Checks a graph, whoever made it.
 
-use super::{
-    AttentionAttributes, Graph, GraphError, Op, Role, RopeParameters, RopeScaling, Rows, Type, ValueId,
-};
+use super::{Attention, Graph, GraphError, Role, RopeParameters, RopeScaling, Rows, Type, ValueId};
 use crate::ir::ops::form::check_tensor;
 use crate::ir::ops::infer;
 use std::collections::HashSet;
@@ -61,7 +59,7 @@ impl Graph {
             return error("value 0 is not the token ids".into());
         }
         for (i, node) in self.nodes.iter().enumerate() {
-            let at = format!("%{} ({})", self.values[i + 1].name, node.op.kind());
+            let at = format!("%{} ({})", self.values[i + 1].name, node.kind());
             let error = |message: String| Err(GraphError::new(at.clone(), message));
             if node.output != ValueId(i as u32 + 1) {
                 return error(format!("node {i} writes value {}, expected {}", node.output.0, i + 1));
@@ -81,7 +79,7 @@ impl Graph {
             if ty != stated {
                 return error(format!("its output is {}, stated as {}", ty.text(), stated.text()));
             }
-            if let (Op::Embed, [table]) = (&node.op, tensors.as_slice())
+            if let (true, [table]) = (node.op.is_embed(), tensors.as_slice())
                 && (table.role != Role::Table || table.shape[0] != self.vocab)
             {
                 return error(format!(
@@ -95,10 +93,10 @@ impl Graph {
 
     fn verify_attention(&self) -> Result<(), GraphError> {
         // By kind of layer: those of a kind share a block table, and all have the same heads.
-        let mut first: [Option<&AttentionAttributes>; 2] = [None; 2];
+        let mut first: [Option<&Attention>; 2] = [None; 2];
         let mut layers = 0;
         for node in &self.nodes {
-            let Op::Attention(attention) = &node.op else { continue };
+            let Some(attention) = node.op.attention() else { continue };
             let error =
                 |message: String| Err(GraphError::new(format!("%{}", self.value(node.output).name), message));
             if attention.layer != layers {
@@ -110,7 +108,7 @@ impl Graph {
             if a != b {
                 return error(format!("keys and values are {a}, but {b} in a layer of the same kind before"));
             }
-            let heads = |a: &AttentionAttributes| (a.kv_heads, a.head_dim);
+            let heads = |a: &Attention| (a.kv_heads, a.head_dim);
             let other = first.into_iter().flatten().find(|other| heads(other) != heads(attention));
             if let Some(other) = other {
                 let (a, b) = (heads(attention), heads(other));

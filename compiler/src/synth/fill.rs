@@ -1,7 +1,7 @@
 //! The random numbers of a synthetic checkpoint: which scatter a tensor has, and its bytes.
 
 use super::blocks::{FP4_PAIRS, RandomBlocks, fp4_scale};
-use crate::ir::{Graph, Op, Role, Tensor};
+use crate::ir::{Graph, Node, Role, Tensor};
 use half::{bf16, f16};
 
 /// Bytes made at once, at most; a piece's bytes depend on the seed, the tensor's name and the piece's offset
@@ -44,17 +44,16 @@ const BIAS_STD: f32 = 0.02;
 /// The scatter of each tensor of the graph, from the use it is put to.
 pub(super) fn scatters(graph: &Graph) -> Vec<Scatter> {
     let mut scatters = vec![Scatter { mean: 0.0, std: 1.0 }; graph.tensors.len()];
-    let additions = graph.nodes.iter().filter(|n| n.op == Op::Add).count().max(1);
+    let additions = graph.nodes.iter().filter(|n| n.is_add()).count().max(1);
     for node in &graph.nodes {
         // Terms of the residual stream are scaled so that all of them together have about its variance.
-        let reads_output =
-            |op: &Op| graph.nodes.iter().any(|n| n.op == *op && n.inputs.contains(&node.output));
-        let is_residual = reads_output(&Op::Add) || reads_output(&Op::ExpertSum);
+        let is_sum = |n: &&Node| n.is_add() || n.op.is_expert_sum();
+        let is_residual = graph.nodes.iter().filter(is_sum).any(|n| n.inputs.contains(&node.output));
         for (i, id) in node.tensors.iter().enumerate() {
             let tensor = &graph.tensors[id.0 as usize];
-            scatters[id.0 as usize] = match node.op {
-                Op::RmsNorm { .. } => Scatter { mean: 1.0, std: 0.05 },
-                Op::Attention(_) | Op::Embed => Scatter { mean: 0.0, std: 1.0 },
+            scatters[id.0 as usize] = match &node.op {
+                op if op.norm().is_some() => Scatter { mean: 1.0, std: 0.05 },
+                op if op.attention().is_some() || op.is_embed() => Scatter { mean: 0.0, std: 1.0 },
                 _ if i > 0 => Scatter { mean: 0.0, std: BIAS_STD },
                 _ => Scatter { mean: 0.0, std: matrix_std(tensor, is_residual.then_some(additions)) },
             };

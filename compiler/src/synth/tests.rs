@@ -126,7 +126,7 @@ fn no_config_json_describes_the_graph_of_another_class() {
         }),
         changed(|graph| {
             let eps = graph.nodes.iter_mut().rev().find_map(|node| match &mut node.op {
-                crate::ir::Op::RmsNorm { eps } => Some(eps),
+                crate::ir::Op::RmsNorm(norm) => Some(&mut norm.eps),
                 _ => None,
             });
             *eps.unwrap() = 1e-3;

@@ -2,8 +2,9 @@
 
 use kernmill_compiler::ir::expr;
 use kernmill_compiler::ir::{
-    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, Role, RopeParameters, RopeScaling,
-    RowSelect, TensorId, TensorSource, ValueId,
+    Activations, Attention, Elementwise, Embed, ExpertSum, Factor, Graph, GraphBuilder, GraphError, MatMul,
+    RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows, TensorId,
+    TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
@@ -207,7 +208,7 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
         source("embed.weight"),
     );
     let tokens = model.b.tokens();
-    let mut x = model.b.node("embed", Op::Embed, &[tokens], &[table])?;
+    let mut x = model.b.node("embed", Embed, &[tokens], &[table])?;
     for layer in 0..shape.layers {
         x = model.attention(layer, x)?;
         x = match &shape.mlp {
@@ -217,13 +218,14 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
             }
         };
     }
-    let x = model.b.node("last", Op::SelectRows, &[x], &[])?;
+    let x = model.b.node("last", SelectRows, &[x], &[])?;
     let x = model.norm("norm", x)?;
     let from = if shape.tied { "embed.weight" } else { "unembed.weight" };
     let unembed =
         model.b.tensor("unembed", Role::Matrix, &[shape.vocab, shape.hidden], table_format, source(from));
     let activations = model.activations();
-    let logits = model.b.node("logits", Op::Linear(activations), &[x], &[unembed])?;
+    let logits =
+        model.b.node("logits", MatMul { x: Factor::F32(activations), ..MatMul::LINEAR }, &[x], &[unembed])?;
     model.b.finish(logits)
 }
 
@@ -247,7 +249,7 @@ impl Model<'_> {
         let name = |what: &str| format!("layers.{layer}.{what}");
         let rope =
             self.b.rope(RopeParameters { head_dim: s.head_dim, theta: 10000.0, scaling: s.rope.clone() });
-        let rope = Op::Rope { rope, head_dim: s.head_dim };
+        let rope = Rope { rope, head_dim: s.head_dim };
         let (q_cols, kv_cols) = (s.heads * s.head_dim, s.kv_heads * s.head_dim);
         let n = self.norm(&name("attn_norm"), x)?;
         let q = self.linear(&name("q"), n, q_cols, s.attention_bias)?;
@@ -257,7 +259,7 @@ impl Model<'_> {
         let extra = extra.collect::<Result<Vec<_>, _>>()?;
         let q = self.b.node(&name("q_rope"), rope.clone(), &[q], &[])?;
         let k = self.b.node(&name("k_rope"), rope, &[k], &[])?;
-        let attention = AttentionAttributes {
+        let attention = Attention {
             layer: self.b.next_layer(),
             heads: s.heads,
             kv_heads: s.kv_heads,
@@ -267,19 +269,19 @@ impl Model<'_> {
             kv: KvPair::both(KvFormat::F32),
         };
         let sinks = s.sinks.then(|| self.vector(&name("sinks"), s.heads));
-        let mut a = self.b.node(&name("attn"), Op::Attention(attention), &[q, k, v], sinks.as_slice())?;
+        let mut a = self.b.node(&name("attn"), attention, &[q, k, v], sinks.as_slice())?;
         if s.twist.gated_attention {
             let expr = expr::parse("x0 * sigmoid(x1)", &["x0", "x1"]).expect("a constant expression");
-            a = self.b.node(&name("gated"), Op::Elementwise { expr }, &[a, q], &[])?;
+            a = self.b.node(&name("gated"), Elementwise { expr }, &[a, q], &[])?;
         }
         let o = self.linear(&name("o"), a, s.hidden, s.attention_bias)?;
-        let mut out = self.b.node(&name("attn_out"), Op::Add, &[x, o], &[])?;
+        let mut out = self.b.node(&name("attn_out"), Elementwise::add(), &[x, o], &[])?;
         for extra in extra {
             let back = self.linear(&name("back"), extra, s.hidden, false)?;
-            out = self.b.node(&name("attn_out"), Op::Add, &[out, back], &[])?;
+            out = self.b.node(&name("attn_out"), Elementwise::add(), &[out, back], &[])?;
         }
         if s.twist.norm_used_twice {
-            return self.b.node(&name("attn_out"), Op::Add, &[n, out], &[]);
+            return self.b.node(&name("attn_out"), Elementwise::add(), &[n, out], &[]);
         }
         Ok(out)
     }
@@ -289,10 +291,10 @@ impl Model<'_> {
         let n = self.norm(&name("mlp_norm"), x)?;
         let gate = self.linear(&name("gate"), n, inner, false)?;
         let up = self.linear(&name("up"), n, inner, false)?;
-        let glu = Op::Glu { expr: expr("silu(gate) * up") };
+        let glu = Elementwise { expr: expr("silu(gate) * up") };
         let h = self.b.node(&name("h"), glu, &[gate, up], &[])?;
         let down = self.linear(&name("down"), h, self.shape.hidden, false)?;
-        self.b.node(&name("mlp_out"), Op::Add, &[x, down], &[])
+        self.b.node(&name("mlp_out"), Elementwise::add(), &[x, down], &[])
     }
 
     fn experts(
@@ -308,15 +310,15 @@ impl Model<'_> {
         let name = |what: &str| format!("layers.{layer}.{what}");
         let n = self.norm(&name("mlp_norm"), x)?;
         let router = self.linear(&name("router"), n, experts, true)?;
-        let topk = self.b.node(&name("topk"), Op::RouterTopk { k: top_k }, &[router], &[])?;
+        let topk = self.b.node(&name("topk"), RouterTopk { k: top_k }, &[router], &[])?;
         let at = Experts { layer, format, topk };
         let gate = self.expert(&at, "gate", n, "gate_up", RowSelect::Even, [experts, inner, hidden])?;
         let up = self.expert(&at, "up", n, "gate_up", RowSelect::Odd, [experts, inner, hidden])?;
         let glu = "(clamp(up, -7, 7) + 1) * (min(gate, 7) * sigmoid(1.702 * min(gate, 7)))";
-        let h = self.b.node(&name("h"), Op::Glu { expr: expr(glu) }, &[gate, up], &[])?;
+        let h = self.b.node(&name("h"), Elementwise { expr: expr(glu) }, &[gate, up], &[])?;
         let down = self.expert(&at, "down", h, "down", RowSelect::All, [experts, hidden, inner])?;
-        let sum = self.b.node(&name("experts"), Op::ExpertSum, &[down, topk], &[])?;
-        self.b.node(&name("mlp_out"), Op::Add, &[x, sum], &[])
+        let sum = self.b.node(&name("experts"), ExpertSum, &[down, topk], &[])?;
+        self.b.node(&name("mlp_out"), Elementwise::add(), &[x, sum], &[])
     }
 
     fn expert(
@@ -341,12 +343,12 @@ impl Model<'_> {
         let data = TensorSource { name: format!("{from}_bias"), scales: None, rows, transposed: false };
         let bias = format!("{name}.bias");
         let bias = self.b.tensor(&bias, Role::ExpertVector, &shape[..2], WeightFormat::Bf16, data);
-        self.b.node(&name, Op::ExpertLinear, &[input, at.topk], &[matrix, bias])
+        self.b.node(&name, MatMul::EXPERT_LINEAR, &[input, at.topk], &[matrix, bias])
     }
 
     fn norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let weight = self.vector(&format!("{name}.weight"), self.shape.hidden);
-        self.b.node(name, Op::RmsNorm { eps: 1e-5 }, &[x], &[weight])
+        self.b.node(name, RmsNorm { eps: 1e-5 }, &[x], &[weight])
     }
 
     fn linear(&mut self, name: &str, x: ValueId, n: usize, bias: bool) -> Result<ValueId, GraphError> {
@@ -357,7 +359,7 @@ impl Model<'_> {
         let mut tensors = vec![matrix];
         tensors.extend(bias.then(|| self.vector(&format!("{name}.bias"), n)));
         let activations = self.activations();
-        self.b.node(name, Op::Linear(activations), &[x], &tensors)
+        self.b.node(name, MatMul { x: Factor::F32(activations), ..MatMul::LINEAR }, &[x], &tensors)
     }
 
     /// The roundings that presets may apply to the input of the next product.

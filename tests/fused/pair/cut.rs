@@ -1,7 +1,7 @@
 //! Rules cut out of a graph.
 
 use super::RULE;
-use kernmill_compiler::ir::{Graph, Node, NodeId, Op, OpKind, Uses, ValueId};
+use kernmill_compiler::ir::{Graph, Node, NodeId, OpKind, Uses, ValueId};
 use kernmill_compiler::passes::fuse::{KernelTemplate, MemberRole, edges};
 use kernmill_compiler::testing::Rng;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ struct Cut<'g> {
 /// compiled.
 pub(super) fn rule(graph: &Graph, rng: &mut Rng) -> String {
     let root = anchor(graph, rng);
-    let template = template(graph.node(root).op.kind(), rng);
+    let template = template(graph.node(root).kind(), rng);
     let mut cut = Cut { graph, uses: Uses::new(graph), rng, template, members: Vec::new(), kv_write: None };
     cut.roots(root);
     cut.before(root);
@@ -40,27 +40,25 @@ pub(super) fn rule(graph: &Graph, rng: &mut Rng) -> String {
 /// A node to begin with; one that is not row-wise where there is one, for the most part.
 fn anchor(graph: &Graph, rng: &mut Rng) -> NodeId {
     let all: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
-    let is = |id: &NodeId, kinds: &[OpKind]| kinds.contains(&graph.node(*id).op.kind());
-    let kinds: &[OpKind] = match rng.below(10) {
+    let is = |id: &NodeId, kinds: &[&str]| kinds.contains(&graph.node(*id).kind().name);
+    let kinds: &[&str] = match rng.below(10) {
         0 => return rng.pick(&all),
-        1 => &[OpKind::Attention],
-        2 | 3 => {
-            &[OpKind::LoraShrink, OpKind::ExpertLinear, OpKind::QuantExpertLinear, OpKind::Bf16ExpertLinear]
-        }
-        _ => &[OpKind::Linear, OpKind::QuantLinear],
+        1 => &["attention"],
+        2 | 3 => &["lora_shrink", "expert_linear", "quant_expert_linear", "bf16_expert_linear"],
+        _ => &["linear", "quant_linear"],
     };
     let fit: Vec<NodeId> = all.iter().copied().filter(|id| is(id, kinds)).collect();
     if fit.is_empty() { rng.pick(&all) } else { rng.pick(&fit) }
 }
 
 fn template(op: OpKind, rng: &mut Rng) -> KernelTemplate {
-    match op {
-        OpKind::Linear | OpKind::QuantLinear => KernelTemplate::Matmul,
-        OpKind::ExpertLinear | OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => {
+    match op.name {
+        "linear" | "quant_linear" => KernelTemplate::Matmul,
+        "expert_linear" | "quant_expert_linear" | "bf16_expert_linear" => {
             rng.pick(&[KernelTemplate::Experts, KernelTemplate::ExpertDown])
         }
-        OpKind::Attention => KernelTemplate::Attention,
-        OpKind::LoraShrink => KernelTemplate::Shrink,
+        "attention" => KernelTemplate::Attention,
+        "lora_shrink" => KernelTemplate::Shrink,
         _ => KernelTemplate::Rows,
     }
 }
@@ -75,7 +73,7 @@ impl Cut<'_> {
     }
 
     fn legal(&self, id: NodeId, part: MemberRole) -> bool {
-        kernmill_compiler::passes::fuse::legal_ops(self.template, part).contains(&self.node(id).op.kind())
+        kernmill_compiler::passes::fuse::legal_ops(self.template, part).contains(&self.node(id).kind())
     }
 
     /// The roots: those that read what `root` reads, in any order, or some of them.
@@ -86,7 +84,7 @@ impl Cut<'_> {
             KernelTemplate::Matmul | KernelTemplate::Experts | KernelTemplate::Shrink
         );
         let alike = |node: &Node| {
-            node.op.kind() == first.op.kind() && node.base_inputs() == first.base_inputs() && together
+            node.kind() == first.kind() && node.base_inputs() == first.base_inputs() && together
         };
         let mut roots: Vec<NodeId> =
             self.graph.nodes().filter(|(id, node)| *id == root || alike(node)).map(|(id, _)| id).collect();
@@ -131,8 +129,7 @@ impl Cut<'_> {
     fn cache(&mut self) {
         for (id, node) in self.graph.nodes() {
             let made = |value: &ValueId| self.uses.producer(*value).is_some_and(|id| self.has(id));
-            if matches!(node.op, Op::Attention(_)) && node.inputs[1..].iter().all(made) && !self.rng.one_in(4)
-            {
+            if node.op.attention().is_some() && node.inputs[1..].iter().all(made) && !self.rng.one_in(4) {
                 self.members.push((id, MemberRole::Context));
                 self.kv_write = Some([node.inputs[1], node.inputs[2]]);
                 return;
@@ -184,11 +181,11 @@ impl Cut<'_> {
 
     fn line(&mut self, id: NodeId, part: MemberRole) -> Line {
         let node = self.graph.node(id);
-        let mut ops = vec![node.op.kind().name()];
-        if node.op.kind() == OpKind::QuantLinear && self.rng.one_in(2) {
+        let mut ops = vec![node.kind().name];
+        if node.kind().name == "quant_linear" && self.rng.one_in(2) {
             ops.push("linear");
         }
-        let rounds = matches!(node.op.kind(), OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::KvCast);
+        let rounds = matches!(node.kind().name, "quantize_q8" | "bf16_cast" | "kv_cast");
         let optional =
             rounds && matches!(part, MemberRole::Prologue | MemberRole::Epilogue) && self.rng.one_in(3);
         let inputs = node.base_inputs().iter().map(|value| name(*value)).collect();

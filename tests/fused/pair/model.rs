@@ -2,8 +2,8 @@
 
 use kernmill_compiler::ir::expr;
 use kernmill_compiler::ir::{
-    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, Role, RopeParameters, RopeScaling,
-    RowSelect, TensorId, TensorSource, ValueId,
+    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, MatMul, RmsNorm, Role, Rope,
+    RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows, TensorId, TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -59,7 +59,7 @@ pub(super) fn model(whole: bool, rng: &mut Rng) -> Made<Graph> {
     };
     let table = make.b.tensor("embed", Role::Table, &[vocab, hidden], make.format, source("embed"));
     let tokens = make.b.tokens();
-    let mut x = make.b.node("embed", Op::Embed, &[tokens], &[table])?;
+    let mut x = make.b.node("embed", Embed, &[tokens], &[table])?;
     for _ in 0..1 + make.rng.below(2) {
         x = match make.rng.below(8) {
             0..3 => make.attention(x)?,
@@ -68,7 +68,7 @@ pub(super) fn model(whole: bool, rng: &mut Rng) -> Made<Graph> {
             _ => make.rows(x)?,
         };
     }
-    x = make.b.node("last", Op::SelectRows, &[x], &[])?;
+    x = make.b.node("last", SelectRows, &[x], &[])?;
     if make.rng.one_in(2) {
         x = make.norm(x)?;
     }
@@ -139,14 +139,14 @@ impl Making<'_> {
         }
         let head_dim = self.head_dim;
         let rope = RopeParameters { head_dim, theta: 10000.0, scaling: self.scaling.clone() };
-        let rope = Op::Rope { rope: self.b.rope(rope), head_dim };
+        let rope = Rope { rope: self.b.rope(rope), head_dim };
         if !self.rng.one_in(6) {
             q = self.b.node("q_rope", rope.clone(), &[q], &[])?;
         }
         if !self.rng.one_in(6) {
             k = self.b.node("k_rope", rope, &[k], &[])?;
         }
-        let attention = AttentionAttributes {
+        let attention = Attention {
             layer: self.b.next_layer(),
             heads: self.heads,
             kv_heads: self.kv_heads,
@@ -156,7 +156,7 @@ impl Making<'_> {
             kv: KvPair::both(KvFormat::F32),
         };
         let sinks = self.rng.one_in(2).then(|| self.vector("sinks", self.heads));
-        let mut a = self.b.node("attn", Op::Attention(attention), &[q, k, v], sinks.as_slice())?;
+        let mut a = self.b.node("attn", attention, &[q, k, v], sinks.as_slice())?;
         let mut x = x;
         for extra in extra {
             if self.cols(extra) == q_cols {
@@ -201,12 +201,12 @@ impl Making<'_> {
         let mut value = match units {
             [one] => *one,
             [a, b] => match self.rng.below(4) {
-                0 => self.b.node("product", Op::Mul, units, &[])?,
-                1 => self.b.node("sum", Op::Add, &[*b, *a], &[])?,
+                0 => self.b.node("product", Elementwise::mul(), units, &[])?,
+                1 => self.b.node("sum", Elementwise::add(), &[*b, *a], &[])?,
                 2 => self.map("joined", units)?,
                 _ => {
                     let expr = expr::parse("silu(gate) * up", &["gate", "up"]).expect("a right expression");
-                    self.b.node("glu", Op::Glu { expr }, units, &[])?
+                    self.b.node("glu", Elementwise { expr }, units, &[])?
                 }
             },
             all => self.map("joined", all)?,
@@ -224,7 +224,7 @@ impl Making<'_> {
         let experts = self.rng.pick(&[1, 2, 3, 5]);
         let router = self.linear("router", n, experts)?;
         let k = 1 + self.rng.below(experts.min(3)) as u32;
-        let topk = self.b.node("topk", Op::RouterTopk { k }, &[router], &[])?;
+        let topk = self.b.node("topk", RouterTopk { k }, &[router], &[])?;
         let mxfp4 = self.experts_format == WeightFormat::Mxfp4;
         let inner = match self.columns() {
             cols if mxfp4 => cols.next_multiple_of(BLOCK),
@@ -238,10 +238,10 @@ impl Making<'_> {
         if self.cols(h) != self.hidden || !self.rng.one_in(3) {
             h = self.expert(h, topk, experts, self.hidden)?;
         }
-        let sum = self.b.node("sum", Op::ExpertSum, &[h, topk], &[])?;
+        let sum = self.b.node("sum", ExpertSum, &[h, topk], &[])?;
         match self.rng.one_in(4) {
             true => self.map("moe", &[sum, x]),
-            false => self.b.node("moe", Op::Add, &[x, sum], &[]),
+            false => self.b.node("moe", Elementwise::add(), &[x, sum], &[]),
         }
     }
 
@@ -252,7 +252,7 @@ impl Making<'_> {
             let (a, b) = (self.rng.pick(&values), self.rng.pick(&values));
             values.push(match self.rng.below(4) {
                 0 => self.norm(a)?,
-                1 => self.b.node("row_sum", Op::Add, &[a, b], &[])?,
+                1 => self.b.node("row_sum", Elementwise::add(), &[a, b], &[])?,
                 2 => self.map("row", &[a])?,
                 _ => self.map("row", &[a, b])?,
             });
@@ -261,9 +261,9 @@ impl Making<'_> {
         let mut y = self.norm(values[values.len() - 1])?;
         for value in &values[1..values.len() - 1] {
             let n = self.norm(*value)?;
-            y = self.b.node("row_out", Op::Add, &[y, n], &[])?;
+            y = self.b.node("row_out", Elementwise::add(), &[y, n], &[])?;
         }
-        self.b.node("row_stream", Op::Add, &[x, y], &[])
+        self.b.node("row_stream", Elementwise::add(), &[x, y], &[])
     }
 
     /// A result back into the stream: through a matrix, or as it is where its columns are the stream's.
@@ -272,7 +272,7 @@ impl Making<'_> {
         let value = if direct { value } else { self.linear("down", value, self.hidden)? };
         match self.rng.below(4) {
             0 => self.map("stream", &[value, x]),
-            _ => self.b.node("stream", Op::Add, &[x, value], &[]),
+            _ => self.b.node("stream", Elementwise::add(), &[x, value], &[]),
         }
     }
 
@@ -283,7 +283,7 @@ impl Making<'_> {
     fn norm(&mut self, x: ValueId) -> Made {
         let cols = self.cols(x);
         let weight = self.vector("norm.weight", cols);
-        self.b.node("norm", Op::RmsNorm { eps: 1e-5 }, &[x], &[weight])
+        self.b.node("norm", RmsNorm { eps: 1e-5 }, &[x], &[weight])
     }
 
     /// An expression of the inputs, whose results are small.
@@ -300,7 +300,7 @@ impl Making<'_> {
             text = self.rng.pick(&more).replace("{}", &format!("({text})")).replace("{x}", var);
         }
         let expr = expr::parse(&text, &vars).expect("a right expression");
-        self.b.node(name, Op::Elementwise { expr }, inputs, &[])
+        self.b.node(name, Elementwise { expr }, inputs, &[])
     }
 
     fn linear(&mut self, name: &str, x: ValueId, n: usize) -> Made {
@@ -312,7 +312,7 @@ impl Making<'_> {
         if self.rng.one_in(2) {
             tensors.push(self.vector(&format!("{name}.bias"), n));
         }
-        self.b.node(name, Op::Linear(Activations::AsPreset), &[x], &tensors)
+        self.b.node(name, MatMul::LINEAR, &[x], &tensors)
     }
 
     fn expert(&mut self, x: ValueId, routing: ValueId, experts: usize, n: usize) -> Made {
@@ -328,7 +328,7 @@ impl Making<'_> {
             let bias = self.b.tensor("expert.bias", Role::ExpertVector, &shape[..2], self.format, bias);
             tensors.push(self.named(bias));
         }
-        self.b.node("expert", Op::ExpertLinear, &[x, routing], &tensors)
+        self.b.node("expert", MatMul::EXPERT_LINEAR, &[x, routing], &tensors)
     }
 
     fn vector(&mut self, name: &str, n: usize) -> TensorId {

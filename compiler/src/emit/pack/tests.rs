@@ -1,5 +1,5 @@
 use super::*;
-use crate::ir::{Activations, Graph, Node, Op, Role, RowSelect, Tensor, TensorId, TensorSource, ValueId};
+use crate::ir::{Graph, MatMul, Node, Role, RowSelect, Tensor, TensorId, TensorSource, ValueId};
 use crate::passes::layout::{self, Placement, WeightLayout, plan_weights, table_row_stride};
 use crate::testing::{Rng, random_blocks};
 use crate::weights::{PackWeightsError, WeightSource};
@@ -20,7 +20,7 @@ fn tensor(name: &str, role: Role, shape: &[usize], stored: WeightFormat, format:
 /// A graph of these tensors, used in this order.
 fn graph(tensors: Vec<Tensor>, used: &[u32]) -> Graph {
     let node = |&id| Node {
-        op: Op::Linear(Activations::AsPreset),
+        op: MatMul::LINEAR.into(),
         inputs: vec![],
         tensors: vec![TensorId(id)],
         output: ValueId(0),

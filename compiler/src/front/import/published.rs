@@ -5,9 +5,7 @@
 use super::gpt_oss::SIGMOID_FACTOR;
 use super::{architectures, from_checkpoint};
 use crate::front::spec::{self, Spec};
-use crate::ir::{
-    AttentionAttributes, Graph, Op, Role, RopeParameters, RopeScaling, Tensor, TensorId, TensorSource,
-};
+use crate::ir::{Attention, Graph, Role, RopeParameters, RopeScaling, Tensor, TensorId, TensorSource};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::format::WeightFormat;
@@ -45,7 +43,7 @@ pub fn published_config(graph: &Graph, checkpoint: &Checkpoint, end: Option<usiz
 /// The contents of a model of the architectures that can be imported.
 struct PublishedModel<'a> {
     graph: &'a Graph,
-    attention: Vec<&'a AttentionAttributes>,
+    attention: Vec<&'a Attention>,
     embedding: &'a Tensor,
     head: &'a Tensor,
     eps: f32,
@@ -54,21 +52,14 @@ struct PublishedModel<'a> {
 
 impl<'a> PublishedModel<'a> {
     fn of(graph: &'a Graph) -> Option<PublishedModel<'a>> {
-        let first = |wanted: fn(&Op) -> bool| graph.nodes.iter().find(|node| wanted(&node.op));
         let tensor = |id: &TensorId| &graph.tensors[id.0 as usize];
-        let attention = graph.nodes.iter().filter_map(|node| match &node.op {
-            Op::Attention(attention) => Some(attention),
-            _ => None,
-        });
-        let eps = graph.nodes.iter().find_map(|node| match node.op {
-            Op::RmsNorm { eps } => Some(eps),
-            _ => None,
-        });
+        let attention = graph.nodes.iter().filter_map(|node| node.op.attention());
+        let eps = graph.nodes.iter().find_map(|node| Some(node.op.norm()?.eps));
         let head = graph.nodes.iter().find(|node| node.output == graph.output)?;
         Some(PublishedModel {
             graph,
             attention: attention.collect(),
-            embedding: tensor(first(|op| matches!(op, Op::Embed))?.tensors.first()?),
+            embedding: tensor(graph.nodes.iter().find(|node| node.op.is_embed())?.tensors.first()?),
             head: tensor(head.tensors.first()?),
             eps: eps?,
             rope: graph.ropes.first()?,
@@ -135,7 +126,7 @@ impl<'a> PublishedModel<'a> {
     /// The first window, and the kind of each layer.
     fn windows(&self) -> (Option<u32>, Vec<&'static str>) {
         let window = self.attention.iter().find_map(|attention| attention.window);
-        let kind = |a: &&AttentionAttributes| {
+        let kind = |a: &&Attention| {
             if a.window.is_some() { "sliding_attention" } else { "full_attention" }
         };
         (window, self.attention.iter().map(kind).collect())
@@ -144,10 +135,7 @@ impl<'a> PublishedModel<'a> {
     /// The parts of a mixture of experts that other models lack.
     fn mixture(&self) -> Option<Value> {
         let (window, types) = self.windows();
-        let top_k = self.graph.nodes.iter().find_map(|node| match node.op {
-            Op::RouterTopk { k } => Some(k),
-            _ => None,
-        })?;
+        let top_k = self.graph.nodes.iter().find_map(|node| Some(node.op.router()?.k))?;
         let experts = self.graph.tensors.iter().find(|tensor| tensor.role == Role::ExpertMatrix)?;
         let &[count, rows, _] = experts.shape.as_slice() else { return None };
         let mut config = json!({
@@ -179,8 +167,8 @@ fn variants(graph: &Graph, config: &Value) -> Vec<Value> {
     // The limit and the factor are two of a handful of constants.
     let mut found = Vec::new();
     for node in &graph.nodes {
-        if let Op::Glu { expr } = &node.op {
-            constants(expr, &mut found);
+        if let Some(expr) = node.op.def().expr() {
+            constants(&expr, &mut found);
         }
     }
     found.truncate(MOST_CONSTANTS);

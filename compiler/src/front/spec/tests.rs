@@ -1,7 +1,7 @@
 //! A small right spec, and one wrong turn after another.
 
 use super::*;
-use crate::ir::{Activations, Graph, Op, RopeScaling};
+use crate::ir::{Activations, Factor, Graph, Op, RopeScaling};
 use expect_test::{Expect, expect};
 
 const RIGHT: &str = r#"
@@ -214,7 +214,7 @@ fn errors_show_the_source() {
               --> small.toml:31:25
                |
             31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
-               |                         ^^^^^^^ expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, glu, elementwise, add, mul, select_rows
+               |                         ^^^^^^^ expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, elementwise, glu, add, mul, select_rows
                |
                = help: did you mean `rope`?
         "#]],
@@ -255,7 +255,10 @@ fn hostile_specs_do_not_panic() {
 fn inputs_stay_f32_where_the_spec_says_so() {
     let f32_products = |text: &str| -> Vec<String> {
         let graph = graph(text).unwrap();
-        let kept = graph.nodes.iter().filter(|node| node.op == Op::Linear(Activations::F32));
+        let kept = graph
+            .nodes
+            .iter()
+            .filter(|node| node.op.matmul().is_some_and(|op| op.x == Factor::F32(Activations::F32)));
         kept.map(|node| graph.value(node.output).name.clone()).collect()
     };
     assert_eq!(f32_products(RIGHT), Vec::<String>::new());

@@ -1,7 +1,6 @@
 //! The meaning of ops in plain loops: values, weights, adapters and the state that ops are evaluated in, and
 //! the order of every sum (docs/dev/numerics.md).
 
-pub mod attention;
 pub mod expr;
 pub mod lora;
 pub mod num;

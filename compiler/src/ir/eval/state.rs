@@ -1,7 +1,6 @@
 //! The surroundings of an interpreted op: the graph, its weights, the sequences so far, and the values of the
 //! run at hand.
 
-use super::attention::LayerKv;
 use super::lora::LoraTargetAdapter;
 use super::weights::BlockData;
 use crate::ir::{Graph, LoraTargetNode, TensorId, ValueId};
@@ -52,6 +51,24 @@ pub struct Weight {
     pub dense: Vec<f32>,
     /// Integers with scales and minima.
     pub blocks: Option<BlockData>,
+}
+
+/// Keys and values of one layer of one sequence.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LayerKv {
+    /// Keys.
+    pub k: CachedRows,
+    /// Values.
+    pub v: CachedRows,
+}
+
+/// Keys, or values, of one layer of one sequence.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CachedRows {
+    /// Elements before the scale, `[positions, kv_heads * head_dim]`.
+    pub values: Vec<f32>,
+    /// Scales `[positions, kv_heads]`; none of formats without.
+    pub scales: Vec<f32>,
 }
 
 /// One sequence's history, by attention layer.

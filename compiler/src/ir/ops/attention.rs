@@ -1,32 +1,71 @@
 //! `attention`: keys and values go into the layer's cache, then queries attend to it.
 
-use super::def::{OpDef, Outline, RowCosts, SpecOp};
+use super::def::{OpDef, OpKind, Outline, SpecOp};
 use super::form::{Input, OpForm, Operands, TensorOperand, ensure};
 use super::keys::{OpInfo, ParamKind, optional, required};
-use super::kv_cast::kv_type;
+use super::round::kv_type;
 use super::places::{KernelPosition, KernelTemplate};
-use super::sample::KnownValues;
 use super::spec_node::SpecNode;
 use crate::ir::RowKind;
 use crate::ir::cursor::{LineCursor, unknown};
-use crate::ir::eval::attention::attend;
-use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{
-    AttentionAttributes as Attributes, GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId,
-};
+use crate::ir::eval::num::{accumulate, dot4, exp, exp_all, hadamard, lane_sum, max};
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
+use crate::ir::eval::state::{CachedRows, Data, LayerKv, OpState};
+use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::{KvPlane, RowOp, ValId};
-use kernmill_plan::kv::{KvFormat, KvPair, KvRow};
+use kernmill_kernels_gen::kernel::{KvPlane, RowOp};
+use kernmill_plan::kv::{
+    KvFormat, KvGeometry, KvPair, KvRow, LayerKind, hadamard_block, to_int8, to_weights,
+};
 use kernmill_plan::limit;
 
-pub struct Attention;
+/// `q f32, k, v (f32 or a format of the cache); [sinks] -> f32`: appends k and v to the layer's cache, then
+/// attends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attention {
+    /// Attention layer, in order: index of its KV pool.
+    pub layer: u32,
+    /// Query heads.
+    pub heads: usize,
+    /// KV heads; `heads` is a multiple of it.
+    pub kv_heads: usize,
+    /// Elements per head.
+    pub head_dim: usize,
+    /// Factor on the scores.
+    pub scale: f32,
+    /// Keys in view, the token itself included; `None` is all.
+    pub window: Option<u32>,
+    /// Formats of the cache.
+    pub kv: KvPair,
+}
 
-const OUTLINE: Outline = Outline {
-    name: "attention",
-    form: OpForm::new(
-        &[Input::F32, Input::Cached, Input::Cached],
-        &[TensorOperand::optional("sinks", Role::Vector)],
-    ),
+impl Attention {
+    /// Kind of the layer, which decides about its block table.
+    pub fn layer_kind(&self) -> LayerKind {
+        if self.window.is_some() { LayerKind::Sliding } else { LayerKind::Full }
+    }
+
+    /// Shape of the layer's KV blocks.
+    pub fn geometry(&self) -> KvGeometry {
+        KvGeometry { kv_heads: self.kv_heads, head_dim: self.head_dim, formats: self.kv }
+    }
+
+    /// Row operations that write keys and values into the cache, where nothing before has done so; `node` is
+    /// the attention's.
+    pub fn cache_writes(&self, node: &Node) -> [GraphRowOp; 2] {
+        let (kind, geometry) = (self.layer_kind(), self.geometry());
+        let pool = OperandRef::Kv(self.layer, kind);
+        [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| RowOp::KvStore {
+            x: node.inputs[i],
+            pool,
+            plane,
+            kind,
+            geometry,
+        })
+    }
+}
+
+pub static KINDS: [Outline; 1] = [Outline {
     spec: &[SpecOp {
         info: OpInfo {
             name: "attention",
@@ -45,7 +84,21 @@ const OUTLINE: Outline = Outline {
         lower,
     }],
     places: &[KernelPosition::Root(KernelTemplate::Attention)],
-};
+    facts: |known, inputs, out| {
+        let (kv_heads, group, head_dim) = (known.sizes.kv_heads, known.sizes.group, known.sizes.head_dim);
+        known.cols_are(inputs[0], kv_heads * group * head_dim);
+        known.cols_are(inputs[1], kv_heads * head_dim);
+        known.same_cols(inputs[1], inputs[2]);
+        known.same_cols(inputs[0], out);
+        inputs.iter().chain([&out]).for_each(|name| known.rows_are(name, RowKind::Tokens));
+    },
+    ..Outline::new("attention", FORM, parse)
+}];
+
+const FORM: OpForm = OpForm::new(
+    &[Input::F32, Input::Cached, Input::Cached],
+    &[TensorOperand::optional("sinks", Role::Vector)],
+);
 
 /// `=` and the name of a format.
 fn format(at: &mut LineCursor<'_>) -> Result<KvFormat, String> {
@@ -54,32 +107,42 @@ fn format(at: &mut LineCursor<'_>) -> Result<KvFormat, String> {
     KvFormat::from_name(name).ok_or_else(|| unknown("KV format", name))
 }
 
-fn attributes(op: &Op) -> &Attributes {
-    let Op::Attention(attributes) = op else { unreachable!("{op:?}") };
-    attributes
-}
-
-/// Row operations that write an attention's keys and values into its cache, where nothing before has done so.
-pub fn cache_writes(node: &Node) -> [GraphRowOp; 2] {
-    let a = attributes(&node.op);
-    let (kind, geometry) = (a.layer_kind(), a.geometry());
-    let pool = OperandRef::Kv(a.layer, kind);
-    [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| RowOp::KvStore {
-        x: node.inputs[i],
-        pool,
-        plane,
-        kind,
-        geometry,
-    })
+fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
+    let layer = at.attribute("layer")?;
+    at.expect(",")?;
+    let heads = at.attribute("heads")?;
+    at.expect(",")?;
+    let kv_heads = at.attribute("kv_heads")?;
+    at.expect(",")?;
+    let head_dim = at.attribute("head_dim")?;
+    at.expect(",")?;
+    let scale = at.attribute("scale")?;
+    at.expect(",")?;
+    let mut window = None;
+    if at.peek('w') {
+        window = Some(at.attribute("window")?);
+        at.expect(",")?;
+    }
+    let kv = match at.eat("kv") {
+        true => KvPair::both(format(at)?),
+        false => {
+            at.expect("k")?;
+            let k = format(at)?;
+            at.expect(",")?;
+            at.expect("v")?;
+            KvPair { k, v: format(at)? }
+        }
+    };
+    Ok(Attention { layer, heads, kv_heads, head_dim, scale, window, kv }.into())
 }
 
 impl OpDef for Attention {
-    fn outline(&self) -> &Outline {
-        &OUTLINE
+    fn kind(&self, _: usize) -> OpKind {
+        OpKind(&KINDS[0])
     }
 
-    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
-        let a = attributes(op);
+    fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
+        let a = self;
         ensure(
             a.kv_heads > 0 && a.head_dim > 0 && a.heads > 0 && a.heads.is_multiple_of(a.kv_heads),
             || {
@@ -105,8 +168,8 @@ impl OpDef for Attention {
         Ok(on.x())
     }
 
-    fn attributes(&self, op: &Op) -> String {
-        let Attributes { layer, heads, kv_heads, head_dim, scale, window, kv } = attributes(op);
+    fn attributes(&self, _: usize) -> String {
+        let Attention { layer, heads, kv_heads, head_dim, scale, window, kv } = self;
         let window = window.map_or(String::new(), |window| format!(", window={window}"));
         let kv = match kv.k == kv.v {
             true => format!("kv={}", kv.k.name()),
@@ -117,37 +180,8 @@ impl OpDef for Attention {
         )
     }
 
-    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
-        let layer = at.attribute("layer")?;
-        at.expect(",")?;
-        let heads = at.attribute("heads")?;
-        at.expect(",")?;
-        let kv_heads = at.attribute("kv_heads")?;
-        at.expect(",")?;
-        let head_dim = at.attribute("head_dim")?;
-        at.expect(",")?;
-        let scale = at.attribute("scale")?;
-        at.expect(",")?;
-        let mut window = None;
-        if at.peek('w') {
-            window = Some(at.attribute("window")?);
-            at.expect(",")?;
-        }
-        let kv = match at.eat("kv") {
-            true => KvPair::both(format(at)?),
-            false => {
-                at.expect("k")?;
-                let k = format(at)?;
-                at.expect(",")?;
-                at.expect("v")?;
-                KvPair { k, v: format(at)? }
-            }
-        };
-        Ok(Op::Attention(Attributes { layer, heads, kv_heads, head_dim, scale, window, kv }))
-    }
-
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
-        let a = attributes(&node.op);
+        let a = self;
         let (layer, kv_cols) = (a.layer as usize, a.kv_heads * a.head_dim);
         for i in 0..state.batch.len() {
             let sequence = state.batch[i].sequence;
@@ -167,24 +201,10 @@ impl OpDef for Attention {
         Data::F32(rows.collect())
     }
 
-    fn row_cost(&self, row_op: &RowOp, len: &dyn Fn(ValId) -> usize, of: &RowCosts) -> f64 {
-        let RowOp::KvStore { x, .. } = row_op else { unreachable!("{row_op:?}") };
-        of.element * len(*x) as f64
-    }
-
-    fn multiples(&self, op: &Op, _: usize) -> Vec<(&'static str, usize, usize)> {
-        let a = attributes(op);
+    fn multiples(&self, _: usize) -> Vec<(&'static str, usize, usize)> {
+        let a = self;
         let least = [a.kv.k, a.kv.v].map(|format| format.descriptor().head_multiple);
         vec![("head_dim", a.head_dim, least.into_iter().fold(16, usize::max))]
-    }
-
-    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
-        let (kv_heads, group, head_dim) = (known.sizes.kv_heads, known.sizes.group, known.sizes.head_dim);
-        known.cols_are(inputs[0], kv_heads * group * head_dim);
-        known.cols_are(inputs[1], kv_heads * head_dim);
-        known.same_cols(inputs[1], inputs[2]);
-        known.same_cols(inputs[0], out);
-        inputs.iter().chain([&out]).for_each(|name| known.rows_are(name, RowKind::Tokens));
     }
 }
 
@@ -231,7 +251,128 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         false => vec![],
     };
     let attention =
-        Attributes { layer, heads, kv_heads, head_dim, scale, window, kv: KvPair::both(KvFormat::F32) };
+        Attention { layer, heads, kv_heads, head_dim, scale, window, kv: KvPair::both(KvFormat::F32) };
     let ty = Type::F32(Rows::Tokens, heads * head_dim);
-    Ok(at.push(ty, Op::Attention(attention), vec![q, k, v], tensors))
+    Ok(at.push(ty, attention, vec![q, k, v], tensors))
+}
+
+/// A head's elements at a position, and their scale.
+fn head<'r>(
+    rows: &'r CachedRows,
+    a: &Attention,
+    position: usize,
+    kv_head: usize,
+) -> (&'r [f32], Option<f32>) {
+    let head = position * a.kv_heads + kv_head;
+    (&rows.values[head * a.head_dim..][..a.head_dim], rows.scales.get(head).copied())
+}
+
+/// One token's attention: `q` is `[heads * head_dim]`, so is the result.
+pub fn attend(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f32> {
+    let group = a.heads / a.kv_heads;
+    let heads = q.chunks_exact(a.head_dim).enumerate();
+    heads.flat_map(|(h, q)| attend_head(a, kv, q, pos, h / group, sinks.map(|sinks| sinks[h]))).collect()
+}
+
+/// The contribution of one segment.
+struct SegmentResult {
+    largest: f32,
+    sum: f32,
+    out: Vec<f32>,
+}
+
+fn attend_head(
+    a: &Attention,
+    kv: &LayerKv,
+    q: &[f32],
+    pos: usize,
+    kv_head: usize,
+    sink: Option<f32>,
+) -> Vec<f32> {
+    let first = a.window.map_or(0, |window| (pos + 1).saturating_sub(window as usize));
+    let segments: Vec<SegmentResult> = (first / ATTENTION_SEGMENT..=pos / ATTENTION_SEGMENT)
+        .map(|j| {
+            let (from, to) = (j * ATTENTION_SEGMENT, (j + 1) * ATTENTION_SEGMENT);
+            segment(a, kv, q, from.max(first)..to.min(pos + 1), kv_head)
+        })
+        .collect();
+    let largest = largest(segments.iter().map(|s| s.largest).chain(sink));
+    let (mut sum, mut out) = (0.0f32, vec![0.0f32; a.head_dim]);
+    for segment in &segments {
+        let factor = exp(segment.largest - largest);
+        sum = factor.mul_add(segment.sum, sum);
+        accumulate(factor, &segment.out, &mut out);
+    }
+    if let Some(sink) = sink {
+        sum += exp(sink - largest);
+    }
+    out.iter_mut().for_each(|o| *o /= sum);
+    if a.kv.v.descriptor().rotated {
+        let block = hadamard_block(a.head_dim);
+        hadamard(&mut out, block);
+        out.iter_mut().for_each(|o| *o *= 1.0 / block as f32);
+    }
+    out
+}
+
+fn segment(
+    a: &Attention,
+    kv: &LayerKv,
+    q: &[f32],
+    keys: std::ops::Range<usize>,
+    kv_head: usize,
+) -> SegmentResult {
+    let first = keys.start;
+    let score = scores(a, q);
+    let mut e: Vec<f32> = keys.clone().map(|p| score(head(&kv.k, a, p, kv_head))).collect();
+    let largest = largest(e.iter().copied());
+    e.iter_mut().for_each(|score| *score -= largest);
+    exp_all(&mut e);
+    let out = match a.kv.v.is_scaled() {
+        true => weighted_integers(a, kv, keys, kv_head, &e),
+        false => {
+            let mut out = vec![0.0; a.head_dim];
+            keys.zip(&e).for_each(|(p, e)| accumulate(*e, head(&kv.v, a, p, kv_head).0, &mut out));
+            out
+        }
+    };
+    SegmentResult { largest, sum: lane_sum(&e, first), out }
+}
+
+/// Weighted sums of values that are integers, with weights that become integers too.
+fn weighted_integers(
+    a: &Attention,
+    kv: &LayerKv,
+    keys: std::ops::Range<usize>,
+    kv_head: usize,
+    e: &[f32],
+) -> Vec<f32> {
+    let scale = |p: usize| head(&kv.v, a, p, kv_head).1.expect("values that are integers have scales");
+    let weight = |(p, e): (usize, &f32)| if *e == 0.0 { 0.0 } else { e * scale(p) };
+    let weights: Vec<f32> = keys.clone().zip(e).map(weight).collect();
+    let (weights, factor) = to_weights(&weights);
+    let mut sums = vec![0i32; a.head_dim];
+    for (p, weight) in keys.zip(weights) {
+        let values = head(&kv.v, a, p, kv_head).0;
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += i32::from(weight) * *value as i32);
+    }
+    sums.into_iter().map(|sum| sum as f32 * factor).collect()
+}
+
+/// The score of a key and its scale, of keys that have one.
+fn scores(a: &Attention, q: &[f32]) -> impl Fn((&[f32], Option<f32>)) -> f32 {
+    let (integers, query_scale) = match a.kv.k.is_scaled() {
+        true => to_int8(q),
+        false => (Vec::new(), 1.0),
+    };
+    let factor = query_scale * a.scale;
+    move |(key, scale)| {
+        let Some(scale) = scale else { return dot4(q, key) * a.scale };
+        let sum: i32 = key.iter().zip(&integers).map(|(k, q)| *k as i32 * i32::from(*q)).sum();
+        sum as f32 * scale * factor
+    }
+}
+
+fn largest(x: impl Iterator<Item = f32>) -> f32 {
+    x.fold(f32::NEG_INFINITY, max)
 }

@@ -1,90 +1,128 @@
-//! `elementwise`: an expression of its inputs, element by element; `glu`, an expression of gate and up.
+//! `elementwise`: an expression of its inputs, element by element. `add` and `mul` are two such expressions
+//! with names of their own, `glu` is a way to write one of gate and up.
 
-use super::def::{OpDef, Outline, SpecOp};
+use super::def::{OpDef, OpKind, Outline, SpecOp};
 use super::form::{Input, MAX_INPUTS, OpForm, Operands, check_expr};
-use super::keys::{OpInfo, ParamKind, required};
-use super::places::ANYWHERE;
+use super::keys::{INPUTS, OpInfo, ParamKind, required};
+use super::places::{ANYWHERE, KernelPosition, KernelTemplate};
 use super::sample::expression;
 use super::spec_node::SpecNode;
-use crate::ir::cursor::{LineCursor, quote};
+use crate::ir::cursor::quote;
 use crate::ir::eval::expr::eval;
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{Node, Op, OpKind, Type, ValueId};
+use crate::ir::{Node, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::expr::{Binary, Expr};
 
-/// An op that is an expression.
+/// `x0.. -> f32`: an expression of the inputs.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Elementwise {
-    outline: Outline,
-    /// Variables of the expression; of inputs without a name none.
-    vars: &'static [&'static str],
-    op: fn(Expr) -> Op,
+    /// Expression; variable i is input i.
+    pub expr: Expr,
 }
 
-pub static ELEMENTWISE: Elementwise = Elementwise {
-    outline: Outline {
-        name: "elementwise",
-        form: OpForm::variadic(&[Input::F32]),
-        spec: &[SpecOp {
-            info: OpInfo {
-                name: "elementwise",
-                params: &[required("inputs", ParamKind::Values), required("expr", ParamKind::Expr)],
-                pattern: &[OpKind::Elementwise],
+const PAIR: OpForm = OpForm::new(&[Input::F32, Input::F32], &[]);
+
+pub static KINDS: [Outline; 3] = [
+    Outline {
+        spec: &[
+            SpecOp {
+                info: OpInfo {
+                    name: "elementwise",
+                    params: &[required("inputs", ParamKind::Values), required("expr", ParamKind::Expr)],
+                    pattern: &["elementwise"],
+                },
+                lower,
             },
-            lower,
+            SpecOp {
+                info: OpInfo {
+                    name: "glu",
+                    params: &[
+                        required("gate", ParamKind::Value),
+                        required("up", ParamKind::Value),
+                        required("expr", ParamKind::Expr),
+                    ],
+                    pattern: &["elementwise"],
+                },
+                lower: lower_glu,
+            },
+        ],
+        places: ANYWHERE,
+        passes: true,
+        sample: |expr, inputs| {
+            Some(Elementwise { expr: expr.cloned().unwrap_or_else(|| expression(inputs)) }.into())
+        },
+        ..Outline::new("elementwise", OpForm::variadic(&[Input::F32]), |at, _| {
+            let names: Vec<String> = (0..MAX_INPUTS).map(|i| format!("x{i}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            Ok(Elementwise { expr: at.expr(&names)? }.into())
+        })
+    },
+    Outline {
+        spec: &[SpecOp {
+            info: OpInfo { name: "add", params: INPUTS, pattern: &["add"] },
+            lower: |at| at.pair(Elementwise::add().into()),
+        }],
+        places: &[
+            KernelPosition::Rows,
+            KernelPosition::Prologue,
+            KernelPosition::Epilogue,
+            KernelPosition::EpilogueOf(KernelTemplate::ExpertDown),
+        ],
+        commutes: true,
+        sample: |_, _| Some(Elementwise::add().into()),
+        ..Outline::new("add", PAIR, |_, _| Ok(Elementwise::add().into()))
+    },
+    Outline {
+        spec: &[SpecOp {
+            info: OpInfo { name: "mul", params: INPUTS, pattern: &["mul"] },
+            lower: |at| at.pair(Elementwise::mul().into()),
         }],
         places: ANYWHERE,
+        commutes: true,
+        passes: true,
+        sample: |_, _| Some(Elementwise::mul().into()),
+        ..Outline::new("mul", PAIR, |_, _| Ok(Elementwise::mul().into()))
     },
-    vars: &[],
-    op: |expr| Op::Elementwise { expr },
-};
+];
 
-pub static GLU: Elementwise = Elementwise {
-    outline: Outline {
-        name: "glu",
-        form: OpForm::new(&[Input::F32, Input::F32], &[]),
-        spec: &[SpecOp {
-            info: OpInfo {
-                name: "glu",
-                params: &[
-                    required("gate", ParamKind::Value),
-                    required("up", ParamKind::Value),
-                    required("expr", ParamKind::Expr),
-                ],
-                pattern: &[OpKind::Glu],
-            },
-            lower: lower_glu,
-        }],
-        places: ANYWHERE,
-    },
-    vars: &["gate", "up"],
-    op: |expr| Op::Glu { expr },
-};
+impl Elementwise {
+    /// The sum of two inputs.
+    pub fn add() -> Elementwise {
+        Elementwise::pair(Binary::Add)
+    }
 
-fn expr(op: &Op) -> &Expr {
-    let (Op::Elementwise { expr } | Op::Glu { expr }) = op else { unreachable!("{op:?}") };
-    expr
+    /// The product of two inputs.
+    pub fn mul() -> Elementwise {
+        Elementwise::pair(Binary::Mul)
+    }
+
+    fn pair(binary: Binary) -> Elementwise {
+        Elementwise { expr: Expr::Binary(binary, Box::new(Expr::Var(0)), Box::new(Expr::Var(1))) }
+    }
 }
 
 impl OpDef for Elementwise {
-    fn outline(&self) -> &Outline {
-        &self.outline
+    fn kind(&self, inputs: usize) -> OpKind {
+        let of_vars = |a: &Expr, b: &Expr| (a, b) == (&Expr::Var(0), &Expr::Var(1));
+        OpKind(match &self.expr {
+            Expr::Binary(Binary::Add, a, b) if inputs == 2 && of_vars(a, b) => &KINDS[1],
+            Expr::Binary(Binary::Mul, a, b) if inputs == 2 && of_vars(a, b) => &KINDS[2],
+            _ => &KINDS[0],
+        })
     }
 
-    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
+    fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
         let ty = on.alike()?;
-        check_expr(expr(op), on.inputs.len())?;
+        check_expr(&self.expr, on.inputs.len())?;
         Ok(ty)
     }
 
-    fn attributes(&self, op: &Op) -> String {
-        format!("({})", quote(&expr(op).text(self.vars)))
-    }
-
-    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
-        let numbered: Vec<String> = (0..MAX_INPUTS).map(|i| format!("x{i}")).collect();
-        let numbered: Vec<&str> = numbered.iter().map(String::as_str).collect();
-        Ok((self.op)(at.expr(if self.vars.is_empty() { &numbered[..] } else { self.vars })?))
+    fn attributes(&self, inputs: usize) -> String {
+        match self.kind(inputs).commutes {
+            true => String::new(),
+            false => format!("({})", quote(&self.expr.text(&[]))),
+        }
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
@@ -92,17 +130,13 @@ impl OpDef for Elementwise {
         let mut vars = vec![0.0; inputs.len()];
         let element = |i: usize| {
             vars.iter_mut().zip(&inputs).for_each(|(var, input)| *var = input[i]);
-            eval(expr(&node.op), &vars)
+            eval(&self.expr, &vars)
         };
         Data::F32((0..inputs[0].len()).map(element).collect())
     }
 
-    fn expr(&self, op: &Op) -> Option<Expr> {
-        Some(expr(op).clone())
-    }
-
-    fn sample(&self, expr: Option<&Expr>, inputs: usize) -> Option<Op> {
-        Some((self.op)(expr.cloned().unwrap_or_else(|| expression(inputs))))
+    fn expr(&self) -> Option<Expr> {
+        Some(self.expr.clone())
     }
 }
 
@@ -115,7 +149,7 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     }
     let expr = at.expr("expr", &vars)?;
     let (values, ty) = at.same_inputs(1)?;
-    Ok(at.push(ty, Op::Elementwise { expr }, values, vec![]))
+    Ok(at.push(ty, Elementwise { expr }, values, vec![]))
 }
 
 fn lower_glu(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
@@ -126,5 +160,5 @@ fn lower_glu(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let message = format!("gate has {cols} columns, up {up_cols}");
         return Err(at.at("up", &message, "expected the same rows and columns as gate"));
     }
-    Ok(at.push(Type::F32(rows, cols), Op::Glu { expr }, vec![gate, up], vec![]))
+    Ok(at.push(Type::F32(rows, cols), Elementwise { expr }, vec![gate, up], vec![]))
 }

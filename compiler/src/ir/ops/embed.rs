@@ -1,40 +1,38 @@
 //! `embed`: the rows of a table that the token ids name.
 
-use super::def::{OpDef, Outline, Packed, SpecOp};
+use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
 use super::form::{ANY, Input, OpForm, Operands, TensorOperand};
 use super::keys::{OpInfo, ParamKind, required};
 use super::places::KernelPosition;
-use super::sample::KnownValues;
 use super::spec_node::SpecNode;
-use crate::ir::cursor::LineCursor;
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
+use crate::ir::{GraphRowOp, Node, OperandRef, Role, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
 use kernmill_kernels_gen::kernel::RowOp;
 
+/// `ids; table -> f32`: rows of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Embed;
 
-const OUTLINE: Outline = Outline {
-    name: "embed",
-    form: OpForm::new(&[Input::Ids], &[TensorOperand::new("table", Role::Table, ANY)]),
+pub static KINDS: [Outline; 1] = [Outline {
     spec: &[SpecOp {
         info: OpInfo { name: "embed", params: &[required("table", ParamKind::Tensor)], pattern: &[] },
         lower,
     }],
     places: &[KernelPosition::Rows],
-};
+    facts: |known, inputs, _| known.ids.push(inputs[0].to_owned()),
+    ..Outline::new("embed", FORM, |_, _| Ok(Embed.into()))
+}];
+
+const FORM: OpForm = OpForm::new(&[Input::Ids], &[TensorOperand::new("table", Role::Table, ANY)]);
 
 impl OpDef for Embed {
-    fn outline(&self) -> &Outline {
-        &OUTLINE
+    fn kind(&self, _: usize) -> OpKind {
+        OpKind(&KINDS[0])
     }
 
-    fn infer(&self, _: &Op, on: &Operands<'_>) -> Result<Type, String> {
+    fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
         Ok(Type::F32(Rows::Tokens, on.tensors[0].shape[1]))
-    }
-
-    fn parse(&self, _: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
-        Ok(Op::Embed)
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
@@ -54,12 +52,8 @@ impl OpDef for Embed {
         })
     }
 
-    fn multiples(&self, _: &Op, width: usize) -> Vec<(&'static str, usize, usize)> {
+    fn multiples(&self, width: usize) -> Vec<(&'static str, usize, usize)> {
         vec![("the width", width, 16)]
-    }
-
-    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], _: &str) {
-        known.ids.push(inputs[0].to_owned());
     }
 }
 
@@ -75,5 +69,5 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     }
     at.check_width("table", cols)?;
     let tokens = ValueId(0);
-    Ok(at.push(Type::F32(Rows::Tokens, cols), Op::Embed, vec![tokens], vec![table]))
+    Ok(at.push(Type::F32(Rows::Tokens, cols), Embed, vec![tokens], vec![table]))
 }

@@ -1,8 +1,6 @@
 //! Keys of the operations of the spec language. The reader checks nodes against it. Each operation is in the
 //! file of the graph op that it becomes, and `compiler/src/ir/ops/mod.rs` lists them.
 
-use crate::ir::OpKind;
-
 /// The kind of value that a node's key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
@@ -24,6 +22,16 @@ pub enum ParamKind {
     Activations,
 }
 
+/// The roundings that a preset may apply to the input of a matrix product.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Activations {
+    /// The preset rounds the input as it rounds all.
+    #[default]
+    AsPreset,
+    /// The preset leaves the input in f32, unless the matrix has 4 bits.
+    F32,
+}
+
 /// Names for the treatment of a product's input: rounded as the preset rounds all, f32, or f32 in the last
 /// layer alone.
 pub const ACTIVATIONS: [&str; 3] = ["preset", "f32", "f32_in_last_layer"];
@@ -39,7 +47,7 @@ impl ParamKind {
             Window => "a number, an expression over dims, or \"full\"",
             Rope => "the name of a [rope.NAME] section",
             Expr => "an elementwise expression",
-            Activations => "\"preset\", \"f32\" or \"f32_in_last_layer\"",
+            ParamKind::Activations => "\"preset\", \"f32\" or \"f32_in_last_layer\"",
         }
     }
 }
@@ -64,7 +72,7 @@ pub struct OpInfo {
     pub params: &'static [NodeKey],
     /// The graph ops that it is in a fused-op spec's pattern, the first of which tells how; none if it has no
     /// place there.
-    pub pattern: &'static [OpKind],
+    pub pattern: &'static [&'static str],
 }
 
 /// A key that must be there.
@@ -77,12 +85,16 @@ pub const fn optional(name: &'static str, kind: ParamKind) -> NodeKey {
     NodeKey { name, kind, required: false }
 }
 
-use ParamKind::{Activations, Expr, Number, Rope, Tensor, Value, Values, Window};
+use ParamKind::{Expr, Number, Rope, Tensor, Value, Values, Window};
 
 /// The one input of most operations.
 pub const INPUT: NodeKey = required("input", Value);
 /// Keys of an operation on two or more values.
 pub const INPUTS: &[NodeKey] = &[required("inputs", Values)];
 /// Keys of a matrix product.
-pub const LINEAR: &[NodeKey] =
-    &[INPUT, required("weight", Tensor), optional("bias", Tensor), optional("activations", Activations)];
+pub const LINEAR: &[NodeKey] = &[
+    INPUT,
+    required("weight", Tensor),
+    optional("bias", Tensor),
+    optional("activations", ParamKind::Activations),
+];

@@ -1,121 +1,162 @@
-//! The ops of a graph: a file for each, or for a few that are nearly the same, with all that the passes ask
-//! about it, and the table of these files.
+//! The ops of a graph: a struct with its attributes in a file of its own for each, with all that the passes
+//! ask about it, and the list of these files.
 //!
-//! [`OpDef`] is what a file says: form, shapes, text, the spec language, meaning, places in kernels, row
-//! operation, cost, samples. An op without an expression of its own also has a [`RowOp`], whose code is in
-//! `kernels-gen/src/row_op/`.
+//! [`OpDef`] is what an op says with its attributes at hand, [`Outline`] what holds for all of a kind: form,
+//! text, the spec language, places in kernels, samples. An op without an expression of its own also has a row
+//! operation, whose code is in `kernels-gen/src/row_op/`.
 
-mod attention;
-mod bf16_cast;
 mod def;
-mod elementwise;
-mod embed;
-mod expert_linear;
-mod expert_sum;
 pub mod form;
-mod hadamard;
 pub mod keys;
-mod kv_cast;
-mod linear;
-mod lora_shrink;
-mod pair;
 pub mod places;
 mod product;
-mod quantize_q8;
-mod rms_norm;
-mod rope;
-mod rounded_linear;
-mod router_topk;
 pub mod sample;
-mod select_rows;
 mod spec_node;
 
-pub use attention::cache_writes;
-pub use def::{InEpilogue, OpDef, Packed, RowCosts};
+#[cfg(test)]
+pub use attention::attend;
+pub use def::{InEpilogue, OpDef, OpKind, Outline, Packed};
+pub use keys::Activations;
+pub use matmul::{Factor, MatrixRows};
 pub(crate) use spec_node::SpecNode;
 
 use crate::ir::cursor::{LineCursor, unknown};
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{Node, Op, OpKind, RopeParameters, Tensor, Type, ValueId};
+use crate::ir::{Node, RopeParameters, Tensor, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use def::SpecOp;
-use form::Operands;
-use kernmill_kernels_gen::kernel::RowOp;
-use keys::OpInfo;
-use places::KernelPosition;
-use places::{KernelTemplate, MemberRole};
-use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The definition of an op.
-pub fn def(op: OpKind) -> &'static dyn OpDef {
-    match op {
-        OpKind::Embed => &embed::Embed,
-        OpKind::RmsNorm => &rms_norm::RmsNorm,
-        OpKind::Linear => &linear::Linear,
-        OpKind::QuantLinear => &rounded_linear::QUANT_LINEAR,
-        OpKind::QuantizeQ8 => &quantize_q8::QuantizeQ8,
-        OpKind::Bf16Cast => &bf16_cast::Bf16Cast,
-        OpKind::Rope => &rope::Rope,
-        OpKind::Hadamard => &hadamard::Hadamard,
-        OpKind::KvCast => &kv_cast::KvCast,
-        OpKind::Attention => &attention::Attention,
-        OpKind::RouterTopk => &router_topk::RouterTopk,
-        OpKind::ExpertLinear => &expert_linear::ExpertLinear,
-        OpKind::QuantExpertLinear => &rounded_linear::QUANT_EXPERT_LINEAR,
-        OpKind::Bf16ExpertLinear => &rounded_linear::BF16_EXPERT_LINEAR,
-        OpKind::ExpertSum => &expert_sum::ExpertSum,
-        OpKind::Glu => &elementwise::GLU,
-        OpKind::Elementwise => &elementwise::ELEMENTWISE,
-        OpKind::Add => &pair::ADD,
-        OpKind::Mul => &pair::MUL,
-        OpKind::SelectRows => &select_rows::SelectRows,
-        OpKind::LoraShrink => &lora_shrink::LoraShrink,
-    }
+/// Makes [`Op`] of the list of ops. Each has a file with a struct of that name, which is an [`OpDef`], and
+/// with `KINDS`, its outlines.
+macro_rules! ops {
+    ($($file:ident :: $name:ident),* $(,)?) => {
+        $(mod $file;)*
+
+        /// The ops with their attributes.
+        pub mod all {
+            $(pub use super::$file::$name;)*
+        }
+        use all::*;
+
+        /// An operation. Inputs and tensors are listed as `inputs; tensors -> output`.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Op {
+            $(
+                #[doc = concat!("[`", stringify!($name), "`]")]
+                $name($name),
+            )*
+        }
+
+        $(
+            impl From<$name> for Op {
+                fn from(op: $name) -> Op {
+                    Op::$name(op)
+                }
+            }
+        )*
+
+        impl Op {
+            /// The op as the passes ask it.
+            pub fn def(&self) -> &dyn OpDef {
+                match self {
+                    $(Op::$name(op) => op,)*
+                }
+            }
+        }
+
+        /// The kinds of every op.
+        static KINDS: &[&[Outline]] = &[$(&$file::KINDS),*];
+    };
 }
 
-/// The definition of the op that a row operation computes, or computes a part of. Elementwise ops share one.
-fn def_of_row_op(row_op: &RowOp) -> &'static dyn OpDef {
-    def(match row_op {
-        RowOp::Embed { .. } => OpKind::Embed,
-        RowOp::RmsNorm { .. } => OpKind::RmsNorm,
-        RowOp::Quantize { .. } => OpKind::QuantizeQ8,
-        RowOp::Bf16Cast { .. } => OpKind::Bf16Cast,
-        RowOp::Elementwise { .. } => OpKind::Elementwise,
-        RowOp::Rope { .. } => OpKind::Rope,
-        RowOp::Hadamard { .. } => OpKind::Hadamard,
-        RowOp::KvCast { .. } => OpKind::KvCast,
-        RowOp::KvStore { .. } => OpKind::Attention,
-        RowOp::Linear { .. } => OpKind::Linear,
-        RowOp::TopK { .. } => OpKind::RouterTopk,
-        RowOp::SelectRow { .. } => OpKind::SelectRows,
-        RowOp::ExpertSum { .. } => OpKind::ExpertSum,
-    })
+ops! {
+    embed::Embed,
+    rms_norm::RmsNorm,
+    matmul::MatMul,
+    round::Round,
+    rope::Rope,
+    hadamard::Hadamard,
+    attention::Attention,
+    router_topk::RouterTopk,
+    expert_sum::ExpertSum,
+    elementwise::Elementwise,
+    select_rows::SelectRows,
+    lora_shrink::LoraShrink,
 }
 
 impl OpKind {
-    /// The name in graph text, specs and listings.
-    pub fn name(self) -> &'static str {
-        def(self).outline().name
+    /// Every kind, in the order of [`Op`].
+    pub fn all() -> impl Iterator<Item = OpKind> + Clone {
+        KINDS.iter().copied().flatten().map(OpKind)
     }
 
     /// The kind of that name.
     pub fn from_name(name: &str) -> Option<OpKind> {
-        OpKind::ALL.into_iter().find(|kind| kind.name() == name)
+        OpKind::all().find(|kind| kind.name == name)
+    }
+
+    /// How many inputs an op of the kind takes, that of an adapter branch not counted.
+    pub fn arity(self) -> RangeInclusive<usize> {
+        self.form.arity()
     }
 }
 
-impl fmt::Display for OpKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+impl Op {
+    /// The attributes of an attention; `None` of another op.
+    pub fn attention(&self) -> Option<&Attention> {
+        if let Op::Attention(op) = self { Some(op) } else { None }
+    }
+
+    /// The matrix product that the op is, if it is one.
+    pub fn matmul(&self) -> Option<MatMul> {
+        if let Op::MatMul(op) = self { Some(*op) } else { None }
+    }
+
+    /// The choice of experts that the op is, if it is one.
+    pub fn router(&self) -> Option<RouterTopk> {
+        if let Op::RouterTopk(op) = self { Some(*op) } else { None }
+    }
+
+    /// The rounding that the op is, if it is one.
+    pub fn rounding(&self) -> Option<Round> {
+        if let Op::Round(op) = self { Some(*op) } else { None }
+    }
+
+    /// The shrink of an adapter that the op is, if it is one.
+    pub fn shrink(&self) -> Option<LoraShrink> {
+        if let Op::LoraShrink(op) = self { Some(*op) } else { None }
+    }
+
+    /// The norm that the op is, if it is one.
+    pub fn norm(&self) -> Option<RmsNorm> {
+        if let Op::RmsNorm(op) = self { Some(*op) } else { None }
+    }
+
+    /// Whether the op reads the rows of a table.
+    pub fn is_embed(&self) -> bool {
+        matches!(self, Op::Embed(_))
+    }
+
+    /// Whether the op sums the rows of a token's experts.
+    pub fn is_expert_sum(&self) -> bool {
+        matches!(self, Op::ExpertSum(_))
     }
 }
 
-/// How many inputs an op takes, that of an adapter branch not counted.
-pub fn arity(op: OpKind) -> RangeInclusive<usize> {
-    match op.plain_inputs() {
-        Some(plain) => plain..=plain,
-        None => def(op).outline().form.arity(),
+impl Node {
+    /// The kind of the node's op.
+    pub fn kind(&self) -> OpKind {
+        self.op.def().kind(self.inputs.len())
+    }
+
+    /// Whether the node adds two values.
+    pub fn is_add(&self) -> bool {
+        self.op == Elementwise::add().into() && self.inputs.len() == 2
+    }
+
+    /// The op with its attributes, as graph text has them.
+    pub fn op_text(&self) -> String {
+        format!("{}{}", self.kind(), self.op.def().attributes(self.inputs.len()))
     }
 }
 
@@ -129,14 +170,8 @@ pub fn infer(
     tensors: &[&Tensor],
     ropes: &[RopeParameters],
 ) -> Result<Type, String> {
-    let def = def(op.kind());
-    def.outline().form.check(inputs, tensors)?;
-    def.infer(op, &Operands { inputs, tensors, ropes })
-}
-
-/// Attributes of an op in graph text, with their parentheses; nothing for an op without attributes.
-pub fn attributes(op: &Op) -> String {
-    def(op.kind()).attributes(op)
+    op.def().kind(inputs.len()).form.check(inputs, tensors)?;
+    op.def().infer(&form::Operands { inputs, tensors, ropes })
 }
 
 /// Reads an op with its attributes.
@@ -147,7 +182,7 @@ pub fn parse(at: &mut LineCursor<'_>) -> Result<Op, String> {
     let word = at.word()?;
     let kind = OpKind::from_name(word).ok_or_else(|| unknown("op", word))?;
     let written = at.eat("(");
-    let op = def(kind).parse(at, written)?;
+    let op = (kind.parse)(at, written)?;
     if written {
         at.expect(")")?;
     }
@@ -156,43 +191,37 @@ pub fn parse(at: &mut LineCursor<'_>) -> Result<Op, String> {
 
 /// The value of a node for the batch at hand.
 pub fn eval(state: &mut OpState, node: &Node) -> Data {
-    def(node.op.kind()).eval(state, node)
+    node.op.def().eval(state, node)
 }
 
-/// Ops that may be in a part of a kernel of that template.
-pub fn legal(template: KernelTemplate, part: MemberRole) -> Vec<OpKind> {
-    let may = |op: &OpKind| {
-        part == MemberRole::Context || def(*op).outline().places.iter().any(|place| place.is(template, part))
+/// Kinds of ops that may be in a part of a kernel of that template.
+pub fn legal(template: places::KernelTemplate, part: places::MemberRole) -> Vec<OpKind> {
+    let may = |kind: &OpKind| {
+        part == places::MemberRole::Context || kind.places.iter().any(|place| place.is(template, part))
     };
-    OpKind::ALL.into_iter().filter(may).collect()
+    OpKind::all().filter(may).collect()
 }
 
-/// Whether an op is computed row by row, each from the same row of its inputs (or, of experts and wanted
+/// Whether a node is computed row by row, each from the same row of its inputs (or, of experts and wanted
 /// rows, from that row's).
-pub fn is_row_op(op: &Op) -> bool {
-    def(op.kind()).outline().places.contains(&KernelPosition::Rows)
+pub fn is_row_op(node: &Node) -> bool {
+    node.kind().places.contains(&places::KernelPosition::Rows)
 }
 
-/// The name of a row operation in listings.
-pub fn row_op_name(row_op: &RowOp) -> &'static str {
-    match row_op {
-        RowOp::KvStore { .. } => "kv_store",
-        _ => def_of_row_op(row_op).outline().name,
-    }
-}
-
-/// The time of a row operation for one row, in ns.
-pub fn row_cost(row_op: &RowOp, len: &dyn Fn(usize) -> usize, of: &RowCosts) -> f64 {
-    def_of_row_op(row_op).row_cost(row_op, len, of)
-}
-
-fn all_spec_ops() -> impl Iterator<Item = &'static SpecOp> {
-    OpKind::ALL.into_iter().flat_map(|op| def(op).outline().spec)
+fn all_spec_ops() -> impl Iterator<Item = &'static def::SpecOp> {
+    KINDS.iter().copied().flatten().flat_map(|kind| kind.spec)
 }
 
 /// The operations of the spec language.
-pub fn spec_ops() -> impl Iterator<Item = &'static OpInfo> {
+pub fn spec_ops() -> impl Iterator<Item = &'static keys::OpInfo> {
     all_spec_ops().map(|op| &op.info)
+}
+
+/// Names of ops in patterns of fused-op specs: kinds, and other names of the spec language for one of them.
+pub fn pattern_ops() -> impl Iterator<Item = (&'static str, OpKind)> {
+    let own = OpKind::all().map(|kind| (kind.name, kind));
+    let others = spec_ops().filter(|op| op.pattern.len() == 1 && OpKind::from_name(op.name).is_none());
+    own.chain(others.filter_map(|op| Some((op.name, OpKind::from_name(op.pattern[0])?))))
 }
 
 /// Adds the graph nodes of a spec's node; returns the value that they compute.
@@ -210,12 +239,13 @@ mod tests {
 
     #[test]
     fn every_name_is_of_one_op() {
-        for kind in OpKind::ALL {
-            assert_eq!(OpKind::from_name(kind.name()), Some(kind), "{kind}");
-            assert_eq!(OpKind::ALL.iter().filter(|other| **other == kind).count(), 1, "{kind}");
+        for kind in OpKind::all() {
+            assert_eq!(OpKind::from_name(kind.name), Some(kind), "{kind}");
+            assert_eq!(OpKind::all().filter(|other| *other == kind).count(), 1, "{kind}");
         }
         for op in spec_ops() {
             assert_eq!(spec_ops().filter(|other| other.name == op.name).count(), 1, "{}", op.name);
+            assert!(op.pattern.iter().all(|name| OpKind::from_name(name).is_some()), "{}", op.name);
         }
     }
 }

@@ -1,40 +1,23 @@
-//! Properties of all matrix products: shapes, and their meaning with bias and adapter branch.
+//! The meaning of matrix products, with bias and adapter branch.
 
-use super::form::Operands;
-use crate::ir::eval::num::{blockdot, dot4, tiledot};
+use crate::ir::eval::num::{blockdot, dot4};
 use crate::ir::eval::state::{BatchToken, Data, OpState};
 use crate::ir::eval::weights::BlockData;
-use crate::ir::{Node, Op, Role, RowSelect, Rows, Type, ValueId};
+use crate::ir::{Node, Role, RowSelect, Rows};
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::BLOCK;
 
-/// Type of a plain product.
-pub fn infer_dense(on: &Operands<'_>) -> Result<Type, String> {
-    let (x, n) = (on.x(), on.tensors[0].shape[0]);
-    on.shape(0, &[n, x.cols()])?;
-    on.shape(1, &[n])?;
-    on.shrunk(1, x.rows())?;
-    Ok(Type::F32(x.rows(), n))
-}
-
-/// Type of a product with the matrices of chosen experts.
-pub fn infer_experts(on: &Operands<'_>) -> Result<Type, String> {
-    let k = on.rows_of_routing()?;
-    let (experts, n) = (on.tensors[0].shape[0], on.tensors[0].shape[1]);
-    on.shape(0, &[experts, n, on.x().cols()])?;
-    on.shape(1, &[experts, n])?;
-    on.shrunk(2, Rows::Slots(k))?;
-    Ok(Type::F32(Rows::Slots(k), n))
-}
+/// The product of two rows in f32.
+pub type Dot = fn(&[f32], &[f32]) -> f32;
 
 /// The value of a plain product.
-pub fn eval_dense(state: &OpState, node: &Node) -> Data {
+pub fn dense(state: &OpState, node: &Node) -> Data {
     let (x, n) = (node.inputs[0], state.cols(node.output));
     let rows = state.rows(x);
     let per_token = rows / state.batch.len().max(1);
     let row = |row| {
-        let mut y = product(state, node, x, row, 0, n);
+        let mut y = product(dot4, state, node, row, 0, n);
         // Wanted rows have no branch.
         if node.shrunk().is_some() {
             expand(state, node, &state.batch[row / per_token.max(1)], row, 0, &mut y);
@@ -45,8 +28,8 @@ pub fn eval_dense(state: &OpState, node: &Node) -> Data {
     Data::F32((0..rows).flat_map(row).collect())
 }
 
-/// The value of a product with the matrices of chosen experts.
-pub fn eval_experts(state: &OpState, node: &Node) -> Data {
+/// The value of a product with the matrices of chosen experts; of rows that are not q8 by `dot`.
+pub fn of_experts(dot: Dot, state: &OpState, node: &Node) -> Data {
     let (x, n) = (node.inputs[0], state.cols(node.output));
     let routing = state.routing(node.inputs[1]);
     let Rows::Slots(k) = state.graph.value(node.output).ty.rows() else { return Data::F32(Vec::new()) };
@@ -54,7 +37,7 @@ pub fn eval_experts(state: &OpState, node: &Node) -> Data {
     let row = |slot: usize| if per_token { slot / k as usize } else { slot };
     let slot = |(slot, route): (usize, &ChosenExpert)| {
         let expert = route.expert as usize;
-        let mut y = product(state, node, x, row(slot), expert, n);
+        let mut y = product(dot, state, node, row(slot), expert, n);
         expand(state, node, &state.batch[slot / k as usize], slot, expert, &mut y);
         add_bias(state, node, expert, &mut y);
         y
@@ -62,8 +45,9 @@ pub fn eval_experts(state: &OpState, node: &Node) -> Data {
     Data::F32(routing.iter().enumerate().flat_map(slot).collect())
 }
 
-/// Matrix number `expert` (0 for a plain matrix) times row `row` of `x`.
-fn product(state: &OpState, node: &Node, x: ValueId, row: usize, expert: usize, n: usize) -> Vec<f32> {
+/// Matrix number `expert` (0 for a plain matrix) times row `row` of input 0.
+fn product(dot: Dot, state: &OpState, node: &Node, row: usize, expert: usize, n: usize) -> Vec<f32> {
+    let x = node.inputs[0];
     let k = state.cols(x);
     let weight = &state.weights[node.tensors[0].0 as usize];
     let first = expert * n;
@@ -80,7 +64,6 @@ fn product(state: &OpState, node: &Node, x: ValueId, row: usize, expert: usize, 
         }
         (Some(Data::F32(x)), _) => {
             let x = &x[row * k..][..k];
-            let dot = if node.op == Op::Bf16ExpertLinear { tiledot } else { dot4 };
             (0..n).map(|i| dot(&weight.dense[(first + i) * k..][..k], x)).collect()
         }
         _ => Vec::new(),

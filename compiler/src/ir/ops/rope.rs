@@ -1,43 +1,52 @@
 //! `rope`: each head of a row rotated by its token's position.
 
-use super::def::{InEpilogue, OpDef, Outline, Packed, SpecOp};
+use super::def::{InEpilogue, OpDef, OpKind, Outline, Packed, SpecOp};
 use super::form::{Input, OpForm, Operands, ensure};
 use super::keys::{INPUT, OpInfo, ParamKind, required};
 use super::places::ANYWHERE;
-use super::sample::KnownValues;
 use super::spec_node::SpecNode;
 use crate::ir::RowKind;
-use crate::ir::cursor::LineCursor;
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{GraphEpilogue, GraphRowOp, Node, Op, OperandRef, Rows, Type, ValueId};
+use crate::ir::{GraphEpilogue, GraphRowOp, Node, OperandRef, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
 use kernmill_kernels_gen::kernel::RowOp;
 
-pub struct Rope;
+/// `x f32 [rows, heads * head_dim] -> f32`: rotates each head by its token's position.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rope {
+    /// Index into [`Graph::ropes`](crate::ir::Graph::ropes).
+    pub rope: u32,
+    /// Elements per head.
+    pub head_dim: usize,
+}
 
-const OUTLINE: Outline = Outline {
-    name: "rope",
-    form: OpForm::new(&[Input::F32], &[]),
+pub static KINDS: [Outline; 1] = [Outline {
     spec: &[SpecOp {
         info: OpInfo { name: "rope", params: &[INPUT, required("rope", ParamKind::Rope)], pattern: &[] },
         lower,
     }],
     places: ANYWHERE,
-};
-
-/// Index of the parameters, and elements per head.
-fn attributes(op: &Op) -> (u32, usize) {
-    let Op::Rope { rope, head_dim } = op else { unreachable!("{op:?}") };
-    (*rope, *head_dim)
-}
+    passes: true,
+    facts: |known, inputs, out| {
+        known.rows_are(out, RowKind::Tokens);
+        known.same_cols(inputs[0], out);
+        known.same_rows(inputs[0], out);
+        known.has_heads(out);
+    },
+    ..Outline::new("rope", OpForm::new(&[Input::F32], &[]), |at, _| {
+        let rope = at.attribute("rope")?;
+        at.expect(",")?;
+        Ok(Rope { rope, head_dim: at.attribute("head_dim")? }.into())
+    })
+}];
 
 impl OpDef for Rope {
-    fn outline(&self) -> &Outline {
-        &OUTLINE
+    fn kind(&self, _: usize) -> OpKind {
+        OpKind(&KINDS[0])
     }
 
-    fn infer(&self, op: &Op, on: &Operands<'_>) -> Result<Type, String> {
-        let (rope, d) = attributes(op);
+    fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
+        let Rope { rope, head_dim: d } = *self;
         on.rows_are(Rows::Tokens)?;
         let known = on.ropes.get(rope as usize);
         let known =
@@ -52,19 +61,13 @@ impl OpDef for Rope {
         Ok(on.x())
     }
 
-    fn attributes(&self, op: &Op) -> String {
-        let (rope, head_dim) = attributes(op);
+    fn attributes(&self, _: usize) -> String {
+        let Rope { rope, head_dim } = self;
         format!("(rope={rope}, head_dim={head_dim})")
     }
 
-    fn parse(&self, at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
-        let rope = at.attribute("rope")?;
-        at.expect(",")?;
-        Ok(Op::Rope { rope, head_dim: at.attribute("head_dim")? })
-    }
-
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
-        let ((rope, head_dim), x) = (attributes(&node.op), node.inputs[0]);
+        let (Rope { rope, head_dim }, x) = (*self, node.inputs[0]);
         let (inv_freq, factor) = &state.rope_tables[rope as usize];
         let half = head_dim / 2;
         let mut y = state.f32s(x).to_vec();
@@ -85,25 +88,16 @@ impl OpDef for Rope {
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        let (rope, head_dim) = attributes(&node.op);
-        let table = OperandRef::Rope(rope);
-        Some(RowOp::Rope { x: node.inputs[0], table, head_dim, out: node.output })
+        let table = OperandRef::Rope(self.rope);
+        Some(RowOp::Rope { x: node.inputs[0], table, head_dim: self.head_dim, out: node.output })
     }
 
-    fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
-        let (rope, _) = attributes(&node.op);
-        Some(InEpilogue::Changes(GraphEpilogue::Rope { table: OperandRef::Rope(rope) }))
+    fn in_epilogue(&self, _: &Node) -> Option<InEpilogue> {
+        Some(InEpilogue::Changes(GraphEpilogue::Rope { table: OperandRef::Rope(self.rope) }))
     }
 
-    fn multiples(&self, op: &Op, _: usize) -> Vec<(&'static str, usize, usize)> {
-        vec![("head_dim", attributes(op).1, 16)]
-    }
-
-    fn facts(&self, known: &mut KnownValues<'_>, inputs: &[&str], out: &str) {
-        known.rows_are(out, RowKind::Tokens);
-        known.same_cols(inputs[0], out);
-        known.same_rows(inputs[0], out);
-        known.has_heads(out);
+    fn multiples(&self, _: usize) -> Vec<(&'static str, usize, usize)> {
+        vec![("head_dim", self.head_dim, 16)]
     }
 }
 
@@ -115,6 +109,6 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let message = format!("{cols} columns do not divide into heads of {head_dim}");
         return Err(at.at("input", &message, format!("expected a multiple of {head_dim}")));
     }
-    let op = Op::Rope { rope, head_dim };
+    let op = Rope { rope, head_dim };
     Ok(at.push(Type::F32(Rows::Tokens, cols), op, vec![x], vec![]))
 }

@@ -27,12 +27,12 @@ pub trait SpecNode {
     /// The tensor that `key` names, as one of that role.
     ///
     /// # Errors
-    /// When there is none, or it has another role already.
+    /// When it is not there, or has another role already.
     fn tensor(&mut self, key: &str, role: Role) -> Result<TensorId>;
     /// The rope that `key` names, as its place in the graph's list.
     ///
     /// # Errors
-    /// When there is none.
+    /// When it is not there.
     fn rope(&self, key: &str) -> Result<u32>;
     /// The expression over `vars` that `key` holds, before any check of its size.
     ///
@@ -42,12 +42,12 @@ pub trait SpecNode {
     /// A whole number from 1 to `most`; `what` is its name in errors.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the key holds another value.
     fn whole_of(&self, key: &str, what: &str, most: u64) -> Result<u64>;
     /// A number above 0 that f32 can hold; `what` is its name in errors.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the key holds another value.
     fn positive(&self, key: &str, what: &str) -> Result<f32>;
     /// A window in tokens; `None` for absent or `"full"`.
     ///
@@ -215,7 +215,13 @@ impl<'n> dyn SpecNode + 'n {
     }
 
     /// Adds a node that computes the node's value.
-    pub fn push(&mut self, ty: Type, op: Op, inputs: Vec<ValueId>, tensors: Vec<TensorId>) -> ValueId {
-        self.push_as(None, ty, op, inputs, tensors)
+    pub fn push(
+        &mut self,
+        ty: Type,
+        op: impl Into<Op>,
+        inputs: Vec<ValueId>,
+        tensors: Vec<TensorId>,
+    ) -> ValueId {
+        self.push_as(None, ty, op.into(), inputs, tensors)
     }
 }

@@ -3,7 +3,7 @@
 use super::guard::{GuardCheck, Quantity};
 use super::matcher::{Match, Plain};
 use crate::ir::RowKind;
-use crate::ir::{Graph, Op, Uses, ValueId};
+use crate::ir::{Graph, Uses, ValueId};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 
@@ -109,12 +109,10 @@ impl Matched<'_> {
                 let value = self.value(name)?;
                 Some((format!("columns of {}", self.name(value)), self.graph.value(value).ty.cols()))
             }
-            Quantity::GroupCols(name) => match &self.node(name)?.op {
-                Op::Attention(a) => {
-                    Some(("heads / kv_heads * head_dim".into(), a.heads / a.kv_heads * a.head_dim))
-                }
-                _ => None,
-            },
+            Quantity::GroupCols(name) => {
+                let a = self.node(name)?.op.attention()?;
+                Some(("heads / kv_heads * head_dim".into(), a.heads / a.kv_heads * a.head_dim))
+            }
             Quantity::Inner(name) => {
                 let tensor = self.graph.tensor(*self.node(name)?.tensors.first()?);
                 Some((format!("columns of @{}", tensor.name), *tensor.shape.last()?))

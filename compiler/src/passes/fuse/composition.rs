@@ -1,7 +1,7 @@
 //! A kernel in terms of the graph.
 
 use crate::ir::ops;
-use crate::ir::{Graph, GraphEpilogue, NodeId, Op, ValueId};
+use crate::ir::{Graph, GraphEpilogue, NodeId, ValueId};
 
 /// A kernel in terms of the graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,11 +56,13 @@ impl Composition {
     pub fn single(graph: &Graph, id: NodeId) -> Composition {
         let node = graph.node(id);
         match &node.op {
-            Op::Attention(_) => Composition::Attention { root: id, out: node.output, lora_input: None },
-            Op::LoraShrink { .. } => {
+            op if op.attention().is_some() => {
+                Composition::Attention { root: id, out: node.output, lora_input: None }
+            }
+            op if op.shrink().is_some() => {
                 Composition::Shrink { input: node.inputs[0], routing: node.inputs.get(1).copied() }
             }
-            op if ops::is_row_op(op) => Composition::Rows(vec![id]),
+            _ if ops::is_row_op(node) => Composition::Rows(vec![id]),
             _ => {
                 let part =
                     ComposedPart { roots: vec![id], steps: vec![GraphEpilogue::Store { out: node.output }] };

@@ -10,7 +10,7 @@ use crate::ir::expr::{self, ExprFunction};
 use crate::ir::ops::form::check_expr;
 use crate::ir::ops::keys::ParamKind;
 use crate::ir::ops::places::MemberRole;
-use crate::ir::ops::{def, spec_ops};
+use crate::ir::ops::spec_ops;
 use kernmill_kernels_gen::expr::Expr;
 
 /// Keys of `[[function]]`.
@@ -88,7 +88,7 @@ pub(super) fn ops(root: &SpecSection<'_>, functions: &[ExprFunction]) -> Result<
         let section = SpecSection::new(source, item, "this [[op]]")?.only(&OP_KEYS)?;
         let name = string(source, section.require("name")?)?;
         check_name(source, &name)?;
-        let known = spec_ops().map(|op| op.name).chain(OpKind::ALL.iter().map(|op| op.name()));
+        let known = spec_ops().map(|op| op.name).chain(OpKind::all().map(|op| op.name));
         let own = ops.iter().map(|op| op.name.value.as_str());
         if known.chain(own).any(|other| other == name.value) {
             let message = format!("there is an op `{}` already", name.value);
@@ -210,7 +210,7 @@ pub(super) fn pattern_of(
     };
     let mut pattern = Vec::with_capacity(op.nodes.len());
     for (i, node) in op.nodes.iter().enumerate() {
-        let ops = node.op.pattern.to_vec();
+        let ops: Vec<OpKind> = node.op.pattern.iter().filter_map(|name| OpKind::from_name(name)).collect();
         if ops.is_empty() {
             return Err(format!(
                 "`{}` stands for `{}`, which a pattern names itself",
@@ -234,7 +234,7 @@ pub(super) fn pattern_of(
         };
         pattern.push(PatternNode {
             capture: own(i),
-            commutative: def(ops[0]).commutes(),
+            commutative: ops[0].commutes,
             ops,
             expr,
             inputs: names,

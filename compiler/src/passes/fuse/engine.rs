@@ -8,7 +8,7 @@ use super::matcher::{Match, Partial, Plain};
 use super::order::UnitOrder;
 use super::rule::FusionRule;
 use crate::ir::ops::places::MemberRole;
-use crate::ir::{Graph, NodeId, Op, OpKind, Uses, ValueId};
+use crate::ir::{Graph, NodeId, Uses, ValueId};
 use kernmill_plan::target::Level;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -98,7 +98,7 @@ impl<'g> Fusion<'g> {
         let forms = Plain::forms(rule);
         let mut left = RULE_STEPS;
         for (anchor, node) in self.graph.nodes() {
-            if self.group_of[anchor.0 as usize].is_none() && forms[0].anchor_ops().contains(&node.op.kind()) {
+            if self.group_of[anchor.0 as usize].is_none() && forms[0].anchor_ops().contains(&node.kind()) {
                 let steps = left.min(ANCHOR_STEPS);
                 let budget = Cell::new(steps);
                 self.apply_at(rule, &forms, anchor, &budget);
@@ -131,7 +131,8 @@ impl<'g> Fusion<'g> {
                     // A copy more is never what is missing; nor is the choice of rows before an unembedding:
                     // without it the matrix is another one.
                     let missing_node = &rule.pattern[partial.stuck_at];
-                    let is_possible = missing_node.copy == 0 && missing_node.ops != [OpKind::SelectRows];
+                    let is_possible = missing_node.copy == 0
+                        && missing_node.ops.iter().any(|kind| kind.name != "select_rows");
                     if is_possible && partial.matched >= 3 && partial.matched + 1 == form.len() {
                         incomplete.get_or_insert_with(|| (missing(rule, partial.stuck_at), partial.nodes));
                     }
@@ -213,7 +214,7 @@ impl<'g> Fusion<'g> {
         let [keys, values] = written[..] else { return Ok(None) };
         let reads = |id: &NodeId| {
             let node = self.graph.node(*id);
-            matches!(node.op, Op::Attention(_)) && node.inputs[1..] == [keys, values]
+            node.op.attention().is_some() && node.inputs[1..] == [keys, values]
         };
         let Some(attention) = self.uses.users(keys).iter().copied().find(reads) else {
             let (keys, values) = (name(self.graph, keys), name(self.graph, values));
@@ -285,7 +286,7 @@ impl<'g> Fusion<'g> {
 
 fn missing(rule: &FusionRule, at: usize) -> String {
     let node = &rule.pattern[at];
-    let ops: Vec<&str> = node.ops.iter().map(|op| op.name()).collect();
+    let ops: Vec<&str> = node.ops.iter().map(|op| op.name).collect();
     let (ops, inputs) = (ops.join(" or "), node.inputs.join(", "));
     format!("no node that is still free fits `{}`, expected {ops} of {inputs}", node.capture)
 }

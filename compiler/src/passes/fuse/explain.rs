@@ -22,7 +22,7 @@ pub fn explain(fused: &FusedGraph, report: &FusionReport) -> String {
     text.push_str(&collapse(fused.groups.iter().map(|group| {
         let name = group.outputs.first().map_or("?", |&value| &fused.graph.value(value).name);
         let members = |part: &[_]| {
-            let names: Vec<&str> = part.iter().map(|&id| fused.graph.node(id).op.kind().name()).collect();
+            let names: Vec<&str> = part.iter().map(|&id| fused.graph.node(id).kind().name).collect();
             names.join(" ")
         };
         let what = match &group.rule {

@@ -7,7 +7,7 @@ use crate::ir::{Graph, NodeId, OpKind, Uses, ValueId};
 use std::collections::BTreeMap;
 
 /// The kind of kernel that a group becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupKind {
     /// One node by itself.
     Single(OpKind),
@@ -47,7 +47,7 @@ impl Group {
     pub fn single(graph: &Graph, uses: &Uses, node: NodeId) -> Group {
         let mut group = Group {
             rule: None,
-            kind: GroupKind::Single(graph.node(node).op.kind()),
+            kind: GroupKind::Single(graph.node(node).kind()),
             prologue: Vec::new(),
             roots: vec![node],
             epilogue: Vec::new(),
@@ -74,7 +74,7 @@ impl Group {
     pub fn name(&self) -> &str {
         match (&self.rule, self.kind) {
             (Some(rule), _) => rule,
-            (None, GroupKind::Single(op)) => op.name(),
+            (None, GroupKind::Single(op)) => op.name,
             (None, GroupKind::Fused(template)) => template.name(),
         }
     }

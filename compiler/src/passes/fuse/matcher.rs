@@ -5,7 +5,7 @@
 
 use super::rule::FusionRule;
 use crate::ir::ops::places::MemberRole;
-use crate::ir::{Graph, NodeId, Op, OpKind, Uses, ValueId};
+use crate::ir::{Graph, NodeId, OpKind, Uses, ValueId};
 use kernmill_kernels_gen::expr::Expr;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -243,11 +243,8 @@ impl<T> Search<'_, '_, T> {
     fn bind(&self, i: usize, id: NodeId, inputs: Vec<ValueId>, found: &Match) -> Option<Match> {
         let pattern = &self.plain.rule.pattern[i];
         let node = self.graph.node(id);
-        let same_expr = |wanted: &Expr| match &node.op {
-            Op::Glu { expr } | Op::Elementwise { expr } => expr == wanted,
-            _ => false,
-        };
-        let fits = pattern.ops.contains(&node.op.kind())
+        let same_expr = |wanted: &Expr| node.op.def().expr().as_ref() == Some(wanted);
+        let fits = pattern.ops.contains(&node.kind())
             && pattern.expr.as_ref().is_none_or(same_expr)
             && inputs.len() == pattern.inputs.len()
             && !found.nodes.contains(&Some(id))

@@ -13,7 +13,7 @@ use crate::front::spec::{ExpandedOp, Result, Spanned, SpecError, SpecText};
 use crate::ir::OpKind;
 use crate::ir::expr::ExprFunction;
 use crate::ir::ops::places::{KernelTemplate, MemberRole};
-use crate::ir::ops::{arity, def, legal};
+use crate::ir::ops::{legal, pattern_ops};
 use kernmill_kernels_gen::expr::Expr;
 use toml::de::DeTable;
 
@@ -208,8 +208,10 @@ fn node(
         return Ok((nodes, name));
     }
     let names = || own.iter().map(|def| def.name.value.as_str());
-    let known: Vec<(&str, Option<OpKind>)> =
-        OpKind::ALL.iter().map(|op| (op.name(), Some(*op))).chain(names().map(|name| (name, None))).collect();
+    let known: Vec<(&str, Option<OpKind>)> = pattern_ops()
+        .map(|(name, kind)| (name, Some(kind)))
+        .chain(names().map(|name| (name, None)))
+        .collect();
     let mut kinds = Vec::with_capacity(ops.len());
     for op in &ops {
         let Some(kind) = one_of(source, op, &known, "op")? else {
@@ -220,14 +222,14 @@ fn node(
         if !may_be.contains(&kind) {
             let message =
                 format!("`{}` cannot be in the {} of a `{}` kernel", op.value, part.name(), template.name());
-            let names: Vec<&str> = may_be.iter().map(|op| op.name()).collect();
+            let names: Vec<&str> = may_be.iter().map(|op| op.name).collect();
             let label = match names.as_slice() {
                 [] => format!("a `{}` kernel has no {}", template.name(), part.name()),
                 names => format!("expected one of: {}", names.join(", ")),
             };
             return Err(SpecError::new(source, op.span.clone(), message, label));
         }
-        let arity = arity(kind);
+        let arity = kind.arity();
         if !arity.contains(&inputs.len()) {
             let item = section.require("inputs")?;
             let message = format!("`{}` with {} inputs", op.value, inputs.len());
@@ -246,7 +248,7 @@ fn node(
         return Err(SpecError::new(source, item.span(), "no op", "expected the name of an op"));
     }
     let flag = |key: &str, default: bool| section.get(key).map_or(Ok(default), |item| boolean(source, item));
-    let swaps = kinds.iter().all(|op| def(*op).commutes());
+    let swaps = kinds.iter().all(|op| op.commutes);
     let expr = section.get("expr").map(|item| expr(source, item, &kinds, &inputs, functions)).transpose()?;
     let node = PatternNode {
         capture: name.value.clone(),
@@ -261,7 +263,7 @@ fn node(
     if let (Some(item), true) = (section.get("commutative"), node.commutative && !swaps) {
         let message = format!(
             "`{}` is not commutative",
-            node.ops.iter().find(|op| !def(**op).commutes()).map_or("", |op| op.name())
+            node.ops.iter().find(|op| !op.commutes).map_or("", |op| op.name)
         );
         return Err(SpecError::new(source, item.span(), message, "expected only with add and mul"));
     }
@@ -295,7 +297,7 @@ fn expr(
     inputs: &[Spanned<String>],
     functions: &[ExprFunction],
 ) -> Result<Expr> {
-    if let Some(kind) = kinds.iter().find(|kind| !matches!(kind, OpKind::Glu | OpKind::Elementwise)) {
+    if let Some(kind) = kinds.iter().find(|kind| kind.name != "elementwise") {
         let message = format!("`{kind}` has no expression");
         return Err(SpecError::new(source, item.span(), message, "expected only with glu and elementwise"));
     }

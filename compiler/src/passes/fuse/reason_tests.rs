@@ -42,7 +42,7 @@ const EXPERTS: &str = r#"
 %r = router_topk(k=2) %scores : routing[T, 2]
 %gate = expert_linear %x, %r, @experts : f32[T*2, 64]
 %up = expert_linear %x, %r, @experts : f32[T*2, 64]
-%h = glu("gate * up") %gate, %up : f32[T*2, 64]
+%h = elementwise("silu(x0) * x1") %gate, %up : f32[T*2, 64]
 %down = expert_linear %h, %r, @experts : f32[T*2, 64]
 %s = expert_sum %down, %r
 %y = add %s, %x
@@ -240,8 +240,10 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
         ),
         case(
             "two_inputs",
-            &["%a = linear %x, @m\n%n = rms_norm(eps=1e-5) %x, @w\n%b = linear %n, @m\n%c = glu(\"gate * \
-                 up\") %a, %b\n"],
+            &[
+                "%a = linear %x, @m\n%n = rms_norm(eps=1e-5) %x, @w\n%b = linear %n, @m\n%c = elementwise(\"silu(x0) * \
+                 x1\") %a, %b\n",
+            ],
             "matmul",
             "root a linear x; root b linear y; epilogue glu glu a b",
             r#"outputs = ["glu"]"#,
@@ -285,7 +287,9 @@ fn unfit<'c>(doubled: &'c str, doubling: &'c str) -> Vec<Case<'c>> {
         ),
         case(
             "stored_too_early",
-            &["%a = linear %x, @m\n%b = linear %x, @m\n%c = glu(\"gate * up\") %a, %b\n%d = add %c, %a\n"],
+            &[
+                "%a = linear %x, @m\n%b = linear %x, @m\n%c = elementwise(\"silu(x0) * x1\") %a, %b\n%d = add %c, %a\n",
+            ],
             "matmul",
             "root a linear x; root b linear x; epilogue glu glu a b",
             r#"outputs = ["a", "glu"]"#,

@@ -1,6 +1,6 @@
 //! Row-wise nodes as row operations: elementwise ones that belong together as one expression.
 
-use crate::ir::ops::{Packed, def};
+use crate::ir::ops::Packed;
 use crate::ir::{GraphRowOp, NodeId, Uses, ValueId};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::RowOp;
@@ -23,7 +23,7 @@ pub fn row_steps(
     let mut steps: Vec<GraphRowOp> = Vec::with_capacity(nodes.len());
     for id in nodes {
         let node = kernels.graph().node(*id);
-        let step = def(node.op.kind()).row_op(node, kernels).ok_or(*id)?;
+        let step = node.op.def().row_op(node, kernels).ok_or(*id)?;
         let RowOp::Elementwise { mut expr, mut inputs, out } = step else {
             steps.push(step);
             continue;

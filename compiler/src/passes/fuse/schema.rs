@@ -5,10 +5,9 @@ use super::guard::Quantity;
 use super::read::{KEYS, NODE_KEYS, SCHEDULE_KEYS};
 use super::read_guard::GUARDS;
 use super::repeat::MAX_REPEAT;
-use crate::ir::OpKind;
 use crate::ir::RowKind;
 use crate::ir::ops::places::{KernelTemplate, MemberRole};
-use crate::ir::ops::spec_ops;
+use crate::ir::ops::{pattern_ops, spec_ops};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 use serde_json::{Map, Value, json};
@@ -93,7 +92,7 @@ fn node() -> Value {
     object(&NODE_KEYS, &["name", "op", "inputs", "part"], &|key| match key {
         "name" => described(name(), "name of the matched node"),
         "op" => {
-            let known = OpKind::ALL.map(|op| op.name());
+            let known = pattern_ops().map(|(name, _)| name).collect::<Vec<_>>();
             let own = json!({"anyOf": [{"enum": known}, name()]});
             described(
                 json!({"anyOf": [own, {"type": "array", "items": own}]}),

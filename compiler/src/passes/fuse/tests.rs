@@ -55,7 +55,7 @@ fn faithful_mini_gpt_oss() {
           prologue %layers.0.mlp_norm.q8 = quantize_q8 %layers.0.mlp_norm : q8[T, 64]
           root     %layers.0.gate = quant_expert_linear %layers.0.mlp_norm.q8, %layers.0.topk, @layers.0.gate.weight, @layers.0.gate.bias : f32[T*2, 32]
           root     %layers.0.up = quant_expert_linear %layers.0.mlp_norm.q8, %layers.0.topk, @layers.0.up.weight, @layers.0.up.bias : f32[T*2, 32]
-          epilogue %layers.0.h = glu("((min(max(up, -7.0), 7.0) + 1.0) * (min(gate, 7.0) * sigmoid((1.702 * min(gate, 7.0)))))") %layers.0.gate, %layers.0.up : f32[T*2, 32]
+          epilogue %layers.0.h = elementwise("((min(max(x1, -7.0), 7.0) + 1.0) * (min(x0, 7.0) * sigmoid((1.702 * min(x0, 7.0)))))") %layers.0.gate, %layers.0.up : f32[T*2, 32]
           epilogue %layers.0.h.q8 = quantize_q8 %layers.0.h : q8[T*2, 32]
         group 5 moe_down (%layers.0.attn_out, %layers.0.topk, %layers.0.h.q8) -> %layers.0.mlp_out
           root     %layers.0.down = quant_expert_linear %layers.0.h.q8, %layers.0.topk, @layers.0.down.weight, @layers.0.down.bias : f32[T*2, 64]
@@ -94,7 +94,7 @@ fn exact_mini_llama() {
           prologue %layers.0.mlp_norm = rms_norm(eps=1e-5) %layers.0.attn_out, @layers.0.mlp_norm.weight : f32[T, 64]
           root     %layers.0.gate = linear %layers.0.mlp_norm, @layers.0.gate.weight : f32[T, 96]
           root     %layers.0.up = linear %layers.0.mlp_norm, @layers.0.up.weight : f32[T, 96]
-          epilogue %layers.0.h = glu("(silu(gate) * up)") %layers.0.gate, %layers.0.up : f32[T, 96]
+          epilogue %layers.0.h = elementwise("(silu(x0) * x1)") %layers.0.gate, %layers.0.up : f32[T, 96]
         group 5 linear_residual (%layers.0.attn_out, %layers.0.h) -> %layers.0.mlp_out
           root     %layers.0.down = linear %layers.0.h, @layers.0.down.weight : f32[T, 64]
           epilogue %layers.0.mlp_out = add %layers.0.attn_out, %layers.0.down : f32[T, 64]
@@ -118,7 +118,7 @@ fn explains_by_layers() {
           %layers.*.q_rope          qkv              [rms_norm quantize_q8] [quant_linear quant_linear quant_linear] [rope rope kv_cast kv_cast]  layers 0..4
           %layers.*.attn.q8         attention        [] [attention] [quantize_q8]  layers 0..4
           %layers.*.attn_out        linear_residual  [] [quant_linear] [add]  layers 0..4
-          %layers.*.topk            moe_gate_up      [rms_norm linear router_topk quantize_q8] [quant_expert_linear quant_expert_linear] [glu quantize_q8]  layers 0..4
+          %layers.*.topk            moe_gate_up      [rms_norm linear router_topk quantize_q8] [quant_expert_linear quant_expert_linear] [elementwise quantize_q8]  layers 0..4
           %layers.*.mlp_out         moe_down         [] [quant_expert_linear] [expert_sum add]  layers 0..4
           %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
         saved:
@@ -152,7 +152,7 @@ fn explains_what_adapters_add() {
           %layers.*.attn_out        linear_residual  [] [quant_linear] [add]  layers 0..2
           %layers.*.router.shrink   shrink           [rms_norm] [lora_shrink] []  layers 0..2
           %layers.*.gate.shrink     routed_shrink    [rms_norm linear router_topk] [lora_shrink] []  layers 0..2
-          %layers.*.topk            moe_gate_up      [rms_norm linear router_topk quantize_q8] [quant_expert_linear quant_expert_linear] [glu quantize_q8]  layers 0..2
+          %layers.*.topk            moe_gate_up      [rms_norm linear router_topk quantize_q8] [quant_expert_linear quant_expert_linear] [elementwise quantize_q8]  layers 0..2
           %layers.*.down.shrink     lora_shrink      (by itself)  layers 0..2
           %layers.*.mlp_out         moe_down         [] [quant_expert_linear] [expert_sum add]  layers 0..2
           %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
@@ -190,7 +190,7 @@ fn explains_near_misses() {
           %layers.*.gated           elementwise      (by itself)  layers 0..2
           %layers.*.attn_out        linear_residual  [quantize_q8] [quant_linear] [add]  layers 0..2
           %layers.*.attn_out.1      add              (by itself)  layers 0..2
-          %layers.*.h               mlp_gate_up      [rms_norm quantize_q8] [quant_linear quant_linear] [glu]  layers 0..2
+          %layers.*.h               mlp_gate_up      [rms_norm quantize_q8] [quant_linear quant_linear] [elementwise]  layers 0..2
           %layers.*.mlp_out         linear_residual  [quantize_q8] [quant_linear] [add]  layers 0..2
           %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
         saved:
@@ -321,7 +321,7 @@ fn verifier_refuses() {
         &|f| f.groups[1].epilogue.truncate(3),
         &|f| f.groups[1].outputs.truncate(2),
         &|f| f.groups[2].captures.extend([("q".to_string(), NodeId(0))]),
-        &|f| f.groups[2].kind = GroupKind::Single(OpKind::Attention),
+        &|f| f.groups[2].kind = GroupKind::Single(OpKind::from_name("attention").unwrap()),
         &|f| f.groups[1].kind = GroupKind::Fused(KernelTemplate::Rows),
         &|f| f.groups[0].roots.clear(),
         &|f| f.groups[1].inputs.clear(),

@@ -3,7 +3,7 @@
 use super::compose::compose;
 use super::composition::Composition;
 use super::group::{FusedGraph, Group, GroupKind, edges};
-use crate::ir::{GraphError, NodeId, OpKind, Uses};
+use crate::ir::{GraphError, NodeId, Uses};
 
 impl FusedGraph {
     /// Checks that the graph is legal, that every node is in exactly one group, that groups come after those
@@ -52,7 +52,7 @@ impl FusedGraph {
             return Err("it has no root".into());
         }
         if let GroupKind::Single(op) = group.kind
-            && (members.len() != 1 || self.graph.node(members[0]).op.kind() != op || group.rule.is_some())
+            && (members.len() != 1 || self.graph.node(members[0]).kind() != op || group.rule.is_some())
         {
             return Err(format!("expected one {op} without a rule"));
         }
@@ -66,7 +66,7 @@ impl FusedGraph {
         if outputs != group.outputs {
             return Err("its outputs are not the values that are used outside".into());
         }
-        let attends = |id: NodeId| self.graph.node(id).op.kind() == OpKind::Attention;
+        let attends = |id: NodeId| self.graph.node(id).op.attention().is_some();
         if let Some(attention) = group.kv_write
             && !(attends(attention) && self.only_reader(uses, group, attention))
         {

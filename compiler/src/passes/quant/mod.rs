@@ -1,8 +1,8 @@
 //! The pass that makes a preset's quantisation explicit in the graph, and the checker of its result.
 
 use crate::ir::{
-    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Node, NodeId, Op, OpKind, Role,
-    TensorId, Uses, ValueId,
+    Activations, Attention, Factor, Graph, GraphBuilder, GraphError, Hadamard, MatMul, MatrixRows, Node,
+    NodeId, Op, Role, Round, TensorId, Uses, ValueId,
 };
 use choose::{FormatChoices, candidates};
 use kernmill_plan::format::{BLOCK, Decode, WeightFormat};
@@ -139,21 +139,22 @@ pub fn verify_with(graph: &Graph, preset: Preset, kv: &KvFormats) -> Result<(), 
     let uses = Uses::new(graph);
     let chosen = if preset == Preset::Fast { candidates(graph) } else { BTreeMap::new() };
     for (id, node) in graph.nodes() {
-        let kind = node.op.kind();
+        let kind = node.kind();
         let legal = match preset {
-            Preset::Exact => !matches!(
-                kind,
-                OpKind::QuantLinear
-                    | OpKind::QuantizeQ8
-                    | OpKind::QuantExpertLinear
-                    | OpKind::Bf16Cast
-                    | OpKind::Bf16ExpertLinear
-            ),
-            Preset::Faithful | Preset::Bf16 | Preset::Fast => match kind {
-                OpKind::Linear => node.op == Op::Linear(Activations::F32) || is_router(graph, &uses, id),
-                OpKind::ExpertLinear => false,
-                OpKind::QuantExpertLinear => !takes_bf16(preset, graph.tensor(node.tensors[0]).stored),
-                OpKind::Bf16Cast | OpKind::Bf16ExpertLinear => preset == Preset::Bf16,
+            Preset::Exact => match &node.op {
+                Op::MatMul(product) => matches!(product.x, Factor::F32(_)),
+                Op::Round(round) => matches!(round, Round::Kv(_)),
+                _ => true,
+            },
+            Preset::Faithful | Preset::Bf16 | Preset::Fast => match &node.op {
+                Op::MatMul(MatMul { rows: MatrixRows::All, x: Factor::F32(activations) }) => {
+                    *activations == Activations::F32 || is_router(graph, &uses, id)
+                }
+                Op::MatMul(MatMul { rows: MatrixRows::Expert, x: Factor::F32(_) }) => false,
+                Op::MatMul(MatMul { rows: MatrixRows::Expert, x: Factor::Q8 }) => {
+                    !takes_bf16(preset, graph.tensor(node.tensors[0]).stored)
+                }
+                Op::MatMul(MatMul { x: Factor::Bf16, .. }) | Op::Round(Round::Bf16) => preset == Preset::Bf16,
                 _ => true,
             },
         };
@@ -162,7 +163,7 @@ pub fn verify_with(graph: &Graph, preset: Preset, kv: &KvFormats) -> Result<(), 
             return Err(GraphError::new(at(), format!("not an op of preset {}", preset.name())));
         }
         // An attention reads values of the formats that it has: `Graph::verify` holds it to that.
-        if let Op::Attention(attention) = &node.op
+        if let Some(attention) = node.op.attention()
             && attention.kv != kv.of(attention.layer_kind())
         {
             let (found, wanted) = (attention.kv, kv.of(attention.layer_kind()));
@@ -203,7 +204,7 @@ fn verify_format(
 /// Whether a linear's only use is to route.
 fn is_router(graph: &Graph, uses: &Uses, linear: NodeId) -> bool {
     let users = uses.users(graph.node(linear).output);
-    !users.is_empty() && users.iter().all(|&user| graph.node(user).op.kind() == OpKind::RouterTopk)
+    !users.is_empty() && users.iter().all(|&user| graph.node(user).op.router().is_some())
 }
 
 /// Whether the preset gives bf16 activations to expert matrices that are stored so.
@@ -214,10 +215,9 @@ fn takes_bf16(preset: Preset, stored: WeightFormat) -> bool {
 /// Format in `faithful` of the matrix that a (quantised) op multiplies with, unless it routes: blocks stay as
 /// they are stored.
 fn faithful_format(op: &Op, stored: WeightFormat) -> WeightFormat {
-    match (op.kind(), stored.decode()) {
-        (OpKind::Linear | OpKind::QuantLinear | OpKind::QuantExpertLinear, Decode::Plain(_)) => {
-            WeightFormat::Int8
-        }
+    let rounds = |op: MatMul| op.x == Factor::Q8 || op.rows == MatrixRows::All;
+    match stored.decode() {
+        Decode::Plain(_) if op.matmul().is_some_and(rounds) => WeightFormat::Int8,
         _ => stored,
     }
 }
@@ -240,7 +240,7 @@ struct Quantiser<'g> {
     /// New value of each old one.
     values: Vec<ValueId>,
     /// The one `q8`, and the one bf16, of each new f32 value.
-    rounded: HashMap<(ValueId, OpKind), ValueId>,
+    rounded: HashMap<(ValueId, &'static str), ValueId>,
 }
 
 impl<'g> Quantiser<'g> {
@@ -285,12 +285,12 @@ impl<'g> Quantiser<'g> {
                     attention.scale /= hadamard_block(head_dim) as f32;
                     for (input, what) in inputs.iter_mut().zip(["q", "k"]) {
                         let name = format!("{name}.{what}_hadamard");
-                        *input = self.builder.node(&name, Op::Hadamard { head_dim }, &[*input], &[])?;
+                        *input = self.builder.node(&name, Hadamard { head_dim }, &[*input], &[])?;
                     }
                 }
                 if attention.kv.v.descriptor().rotated {
                     let (name, op) =
-                        (format!("{name}.v_hadamard"), Op::Hadamard { head_dim: attention.head_dim });
+                        (format!("{name}.v_hadamard"), Hadamard { head_dim: attention.head_dim });
                     inputs[2] = self.builder.node(&name, op, &[inputs[2]], &[])?;
                 }
                 for (plane, input) in [KvPlane::K, KvPlane::V].into_iter().zip(&mut inputs[1..]) {
@@ -299,27 +299,31 @@ impl<'g> Quantiser<'g> {
                 Op::Attention(attention)
             }
             other if self.as_asked.preset == Preset::Exact => other.clone(),
-            Op::Linear(_) if is_router(self.graph, &self.uses, id) => node.op.clone(),
-            Op::Linear(Activations::F32) if self.keeps_f32(node) => {
+            Op::MatMul(MatMul { rows: MatrixRows::All, .. }) if is_router(self.graph, &self.uses, id) => {
+                node.op.clone()
+            }
+            Op::MatMul(MatMul { rows: MatrixRows::All, x: Factor::F32(Activations::F32) })
+                if self.keeps_f32(node) =>
+            {
                 let matrix = node.tensors[0];
                 let faithful = faithful_format(&node.op, self.graph.tensor(matrix).stored);
                 self.builder.set_format(matrix, faithful);
                 node.op.clone()
             }
-            Op::Linear(_) => Op::QuantLinear,
-            Op::ExpertLinear
+            Op::MatMul(MatMul { rows: MatrixRows::Expert, .. })
                 if takes_bf16(self.as_asked.preset, self.graph.tensor(node.tensors[0]).stored) =>
             {
-                Op::Bf16ExpertLinear
+                MatMul::BF16_EXPERT_LINEAR.into()
             }
-            Op::ExpertLinear => Op::QuantExpertLinear,
+            Op::MatMul(MatMul { rows, .. }) => MatMul { rows: *rows, x: Factor::Q8 }.into(),
             other => other.clone(),
         };
-        if op == Op::Bf16ExpertLinear {
-            inputs[0] = self.round(inputs[0], Op::Bf16Cast, "bf16")?;
+        let factor = op.matmul().map(|op| op.x);
+        if factor == Some(Factor::Bf16) {
+            inputs[0] = self.round(inputs[0], Round::Bf16, "bf16")?;
         }
-        if matches!(op, Op::QuantLinear | Op::QuantExpertLinear) {
-            inputs[0] = self.round(inputs[0], Op::QuantizeQ8, "q8")?;
+        if factor == Some(Factor::Q8) {
+            inputs[0] = self.round(inputs[0], Round::Q8, "q8")?;
             let matrix = node.tensors[0];
             let chosen = self.chosen(matrix);
             let faithful = faithful_format(&op, self.graph.tensor(matrix).stored);
@@ -333,7 +337,7 @@ impl<'g> Quantiser<'g> {
         &mut self,
         attention_name: &str,
         plane: KvPlane,
-        attention: &AttentionAttributes,
+        attention: &Attention,
         input: ValueId,
     ) -> Result<ValueId, GraphError> {
         let format = attention.kv.of(plane);
@@ -344,7 +348,7 @@ impl<'g> Quantiser<'g> {
             KvPlane::K => "k",
             KvPlane::V => "v",
         };
-        let cast = Op::KvCast(KvRow::new(format, attention.head_dim));
+        let cast = Round::Kv(KvRow::new(format, attention.head_dim));
         self.builder.node(&format!("{attention_name}.{what}_cast"), cast, &[input], &[])
     }
 
@@ -363,8 +367,8 @@ impl<'g> Quantiser<'g> {
     }
 
     /// The value rounded by `op`, whose name gets `suffix`.
-    fn round(&mut self, value: ValueId, op: Op, suffix: &str) -> Result<ValueId, GraphError> {
-        let key = (value, op.kind());
+    fn round(&mut self, value: ValueId, op: Round, suffix: &'static str) -> Result<ValueId, GraphError> {
+        let key = (value, suffix);
         if let Some(&known) = self.rounded.get(&key) {
             return Ok(known);
         }

@@ -72,7 +72,7 @@ fn faithful_mini_gpt_oss() {
         %layers.0.mlp_norm.q8 = quantize_q8 %layers.0.mlp_norm : q8[T, 64]
         %layers.0.gate = quant_expert_linear %layers.0.mlp_norm.q8, %layers.0.topk, @layers.0.gate.weight, @layers.0.gate.bias : f32[T*2, 32]
         %layers.0.up = quant_expert_linear %layers.0.mlp_norm.q8, %layers.0.topk, @layers.0.up.weight, @layers.0.up.bias : f32[T*2, 32]
-        %layers.0.h = glu("((min(max(up, -7.0), 7.0) + 1.0) * (min(gate, 7.0) * sigmoid((1.702 * min(gate, 7.0)))))") %layers.0.gate, %layers.0.up : f32[T*2, 32]
+        %layers.0.h = elementwise("((min(max(x1, -7.0), 7.0) + 1.0) * (min(x0, 7.0) * sigmoid((1.702 * min(x0, 7.0)))))") %layers.0.gate, %layers.0.up : f32[T*2, 32]
         %layers.0.h.q8 = quantize_q8 %layers.0.h : q8[T*2, 32]
         %layers.0.down = quant_expert_linear %layers.0.h.q8, %layers.0.topk, @layers.0.down.weight, @layers.0.down.bias : f32[T*2, 64]
         %layers.0.experts = expert_sum %layers.0.down, %layers.0.topk : f32[T, 64]
@@ -100,7 +100,7 @@ fn presets_have_their_forms() {
         for (_, node) in faithful.nodes() {
             for &value in &node.inputs {
                 let quants = uses.users(value).iter();
-                let quants = quants.filter(|&&user| faithful.node(user).op == Op::QuantizeQ8).count();
+                let quants = quants.filter(|&&user| faithful.node(user).op == Round::Q8.into()).count();
                 assert!(quants <= 1, "seed {seed}: one quantize_q8 per value");
             }
         }
@@ -182,12 +182,13 @@ fn int4_elsewhere_is_not_fast() {
 
 /// The op, and the formats of the input and of the matrix, of each product of a graph.
 fn products(graph: &Graph) -> Vec<String> {
-    let products = graph.nodes.iter().filter(|node| matches!(node.op, Op::Linear(_) | Op::QuantLinear));
+    let products =
+        graph.nodes.iter().filter(|node| node.op.matmul().is_some_and(|op| op.rows == MatrixRows::All));
     let text = |node: &Node| {
         let input = graph.value(node.inputs[0]).ty.text();
         let input = input.split('[').next().unwrap_or_default();
         let name = &graph.value(node.output).name;
-        format!("{name} {} {input} {}", node.op.kind(), graph.tensor(node.tensors[0]).format.name())
+        format!("{name} {} {input} {}", node.kind(), graph.tensor(node.tensors[0]).format.name())
     };
     products.map(text).collect()
 }
@@ -213,8 +214,9 @@ fn inputs_that_are_to_be_f32_meet_int8_matrices() {
         assert_eq!(quantised.to_string().parse::<Graph>().unwrap(), quantised);
         // A product of f32 that no spec asked for is a fault of the pass.
         let mut other = quantised.clone();
-        other.nodes.iter_mut().filter(|node| node.op == Op::Linear(Activations::F32)).for_each(|node| {
-            node.op = Op::Linear(Activations::AsPreset);
+        let f32_product = MatMul { x: Factor::F32(Activations::F32), ..MatMul::LINEAR }.into();
+        other.nodes.iter_mut().filter(|node| node.op == f32_product).for_each(|node| {
+            node.op = MatMul::LINEAR.into();
         });
         verify(&other, preset).unwrap_err();
     }

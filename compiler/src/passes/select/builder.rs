@@ -4,7 +4,7 @@ use super::candidate::Products;
 use super::cost::CostModel;
 use super::{KernelUse, Selector};
 use crate::ir::ops::Packed;
-use crate::ir::{Node, Op, OperandRef, PanelBuffer, Rows, TensorId, Type, ValueId};
+use crate::ir::{Node, OperandRef, PanelBuffer, Rows, TensorId, Type, ValueId};
 use crate::passes::fuse::Group;
 use kernmill_kernels_gen::kernel::{
     Body, Domain, Home, Kernel, LoraInput, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
@@ -122,12 +122,8 @@ impl<'a> KernelBuilder<'a> {
         let graph = self.selector.graph;
         let members = group.members();
         let users = self.selector.uses.users(value).iter().filter(|id| !members.contains(id));
-        let shrinks: Option<Vec<u32>> = users
-            .map(|id| match graph.node(*id).op {
-                Op::LoraShrink { lora_target, .. } => Some(lora_target),
-                _ => None,
-            })
-            .collect();
+        let shrinks: Option<Vec<u32>> =
+            users.map(|id| Some(graph.node(*id).op.shrink()?.lora_target)).collect();
         let lora_targets = shrinks.filter(|_| value != graph.output).unwrap_or_default();
         let lora_targets = lora_targets
             .into_iter()

@@ -9,7 +9,6 @@
 use super::binomial::expert_rows;
 use super::costs_of_machine::{MACHINE, Machine};
 use super::table::{Table, version_name};
-use crate::ir::ops::{RowCosts, row_cost};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::isa;
 use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, MatrixPart, RowOp, RowType, Tiling, ValId};
@@ -284,8 +283,15 @@ impl CostModel {
     /// A row through stages.
     pub fn row_ops(&self, kernel: &Kernel, row_ops: &[RowOp]) -> f64 {
         let len = |val: ValId| kernel.vals[val].row.len();
-        let costs = RowCosts { element: self.machine.stage_element, weight: self.machine.stage_weight };
-        row_ops.iter().map(|row_op| row_cost(row_op, &len, &costs)).sum()
+        let elements = |count: usize| self.machine.stage_element * count as f64;
+        let cost = |row_op: &RowOp| match row_op {
+            RowOp::Linear { mat, .. } => self.machine.stage_weight * (mat.n * mat.k) as f64,
+            RowOp::TopK { experts, k, .. } => elements(experts * k),
+            RowOp::ExpertSum { out, top_k, .. } => elements(len(*out) * top_k),
+            RowOp::KvStore { x, .. } => elements(len(*x)),
+            other => other.out().map_or(0.0, |out| elements(len(*out))),
+        };
+        row_ops.iter().map(cost).sum()
     }
 
     /// The time of a step for a batch of `tokens`, its barrier included. Attention and the shrinks of

@@ -3,8 +3,7 @@
 use super::builder::{KernelBuilder, domain};
 use super::candidate::Prologue;
 use super::{KernelUse, SelectError, Selector, max_rows};
-use crate::ir::ops::cache_writes;
-use crate::ir::{GraphEpilogue, Node, NodeId, Op, OperandRef, PanelBuffer, Rows, Type, ValueId};
+use crate::ir::{GraphEpilogue, Node, NodeId, OperandRef, PanelBuffer, Rows, Type, ValueId};
 use crate::passes::fuse::{self, Composition, Group};
 use kernmill_kernels_gen::kernel::{
     ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Home, Mat, MatrixPart, PROLOGUE_TOKENS,
@@ -272,14 +271,13 @@ impl Selector<'_> {
         let mut lora_targets = Vec::with_capacity(group.roots.len());
         let mut experts = 0;
         for node in group.roots.iter().map(|id| self.graph.node(*id)) {
-            let Op::LoraShrink { lora_target, format } = node.op else {
-                return Err(self.bug(node, "is not a shrink"));
-            };
+            let shrink = node.op.shrink().ok_or_else(|| self.bug(node, "is not a shrink"))?;
+            let lora_target = shrink.lora_target;
             experts = self.graph.tensor(self.lora_targets[lora_target as usize].tensors[0]).shape[0];
             let out = b.output(node.output);
             lora_targets.push(ShrinkLoraTarget {
                 lora_target: b.operand(OperandRef::LoraTarget(lora_target)),
-                format,
+                format: shrink.format,
                 out,
             });
         }
@@ -297,7 +295,7 @@ impl Selector<'_> {
     ) -> Result<Vec<KernelUse>, SelectError> {
         let group = &self.fused.groups[index];
         let node = self.graph.node(root);
-        let Op::Attention(a) = &node.op else { return Err(self.bug(node, "is not an attention")) };
+        let a = node.op.attention().ok_or_else(|| self.bug(node, "is not an attention"))?;
         let kind = a.layer_kind();
         let mut uses = Vec::new();
         if self.fused.kv_writer(root) == index {
@@ -341,7 +339,8 @@ impl Selector<'_> {
     /// Writes rows of keys and values into the cache, for attentions whose inputs come from buffers.
     fn kv_store(&self, group: &Group, node: &Node) -> KernelUse {
         let mut b = KernelBuilder::new(self);
-        let row_ops = cache_writes(node).map(|write| write.numbered(&mut b));
+        let attention = node.op.attention().expect("keys and values are an attention's");
+        let row_ops = attention.cache_writes(node).map(|write| write.numbered(&mut b));
         let body = Body::Rows { domain: Domain::Tokens, row_ops: row_ops.to_vec() };
         b.finish(self.label(group, "kv_store"), "kv_store", body, 1)
     }

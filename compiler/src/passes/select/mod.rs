@@ -18,8 +18,7 @@ mod table;
 mod tests;
 mod text;
 
-use crate::ir::ops::def;
-use crate::ir::{Graph, LoraTargetNode, Op, OperandRef, Rows, Type, Uses};
+use crate::ir::{Graph, LoraTargetNode, OperandRef, Rows, Type, Uses};
 use crate::passes::fuse::{Composition, FusedGraph, Group};
 use crate::passes::layout::WeightLayout;
 pub use builder::domain;
@@ -178,10 +177,10 @@ fn check_shapes(graph: &Graph) -> Result<(), SelectError> {
     for node in &graph.nodes {
         let name = &graph.value(node.output).name;
         let width = graph.value(node.output).ty.cols();
-        for (what, found, multiple) in def(node.op.kind()).multiples(&node.op, width) {
+        for (what, found, multiple) in node.op.def().multiples(width) {
             need(format!("{what} of `{name}`"), found, multiple)?;
         }
-        if let Op::Attention(a) = &node.op
+        if let Some(a) = node.op.attention()
             && *first[a.layer_kind().index()].get_or_insert(a.geometry()) != a.geometry()
         {
             return Err(SelectError::Shape {

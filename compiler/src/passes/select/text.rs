@@ -2,7 +2,6 @@
 
 use super::candidate::tiling_text;
 use super::{KernelUse, Selection};
-use crate::ir::ops::row_op_name;
 use kernmill_kernels_gen::kernel::{Body, Epilogue, MatrixPart, RowOp, RowType, Tiling};
 use kernmill_plan::kv::KvPair;
 use std::fmt;
@@ -123,6 +122,24 @@ fn part_text(part: &MatrixPart) -> String {
 }
 
 fn row_ops(list: &[RowOp]) -> String {
-    let names: Vec<&str> = list.iter().map(row_op_name).collect();
+    let names: Vec<&str> = list.iter().map(name).collect();
     names.join(", ")
+}
+
+fn name(row_op: &RowOp) -> &'static str {
+    match row_op {
+        RowOp::Embed { .. } => "embed",
+        RowOp::RmsNorm { .. } => "rms_norm",
+        RowOp::Quantize { .. } => "quantize_q8",
+        RowOp::Bf16Cast { .. } => "bf16_cast",
+        RowOp::Elementwise { .. } => "elementwise",
+        RowOp::Rope { .. } => "rope",
+        RowOp::Hadamard { .. } => "hadamard",
+        RowOp::KvCast { .. } => "kv_cast",
+        RowOp::KvStore { .. } => "kv_store",
+        RowOp::Linear { .. } => "linear",
+        RowOp::TopK { .. } => "router_topk",
+        RowOp::SelectRow { .. } => "select_rows",
+        RowOp::ExpertSum { .. } => "expert_sum",
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::names::TensorNames;
 use crate::ir::rope::inv_freq;
-use crate::ir::{Activations, AttentionAttributes, Graph, Op, RopeParameters, RopeScaling, TensorId};
+use crate::ir::{Attention, Factor, Graph, MatMul, Op, RopeParameters, RopeScaling, TensorId};
 use crate::synth::tokenizer::MadeTokenizer;
 use kernmill_checkpoint::gguf::NewGguf;
 
@@ -15,7 +15,7 @@ const CONTROL: i32 = 3;
 /// The parts of a graph that metadata states.
 struct Described<'a> {
     graph: &'a Graph,
-    attention: Vec<&'a AttentionAttributes>,
+    attention: Vec<&'a Attention>,
     rope: &'a RopeParameters,
     eps: f32,
     hidden: u32,
@@ -23,15 +23,9 @@ struct Described<'a> {
 
 impl<'a> Described<'a> {
     fn of(graph: &'a Graph) -> Option<Described<'a>> {
-        let attention = graph.nodes.iter().filter_map(|node| match &node.op {
-            Op::Attention(attention) => Some(attention),
-            _ => None,
-        });
-        let eps = graph.nodes.iter().find_map(|node| match node.op {
-            Op::RmsNorm { eps } => Some(eps),
-            _ => None,
-        });
-        let embed = graph.nodes.iter().find(|node| node.op == Op::Embed)?;
+        let attention = graph.nodes.iter().filter_map(|node| node.op.attention());
+        let eps = graph.nodes.iter().find_map(|node| Some(node.op.norm()?.eps));
+        let embed = graph.nodes.iter().find(|node| node.op.is_embed())?;
         let table = &graph.tensors[embed.tensors.first()?.0 as usize];
         Some(Described {
             graph,
@@ -95,10 +89,7 @@ impl<'a> Described<'a> {
             set("feed_forward_length", Key::Whole(*self.shape("ffn_gate.weight")?.first()? as u32));
             return Some(());
         };
-        let used = self.graph.nodes.iter().find_map(|node| match node.op {
-            Op::RouterTopk { k } => Some(k),
-            _ => None,
-        })?;
+        let used = self.graph.nodes.iter().find_map(|node| Some(node.op.router()?.k))?;
         set("feed_forward_length", Key::Whole(rows as u32));
         set("expert_feed_forward_length", Key::Whole(rows as u32));
         set("expert_count", Key::Whole(experts as u32));
@@ -174,9 +165,9 @@ pub(super) fn rope_factors(graph: &Graph) -> Option<Vec<f32>> {
 /// Whether `b`, whose tensors are called as in GGUF files, computes what `a` does, however tensors are
 /// stored, and whichever inputs a preset may round.
 pub(super) fn is_same<'a>(a: &'a Graph, b: &'a Graph) -> bool {
-    let op = |op: &Op| match op {
-        Op::Linear(_) => Op::Linear(Activations::AsPreset),
-        other => other.clone(),
+    let op = |op: &Op| match op.matmul() {
+        Some(MatMul { x: Factor::F32(_), rows }) => MatMul { rows, ..MatMul::LINEAR }.into(),
+        _ => op.clone(),
     };
     let Some(names) = TensorNames::of(a) else { return false };
     let tensor = |graph: &'a Graph, id: &TensorId| &graph.tensors[id.0 as usize];

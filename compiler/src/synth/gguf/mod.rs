@@ -16,7 +16,7 @@ use super::fill::{self, ByteFill, Scatter};
 use super::{PlannedTensor, Result, SPACE_MARGIN, SynthError, check_space, io_error, write_tensors};
 use crate::front::import::from_gguf;
 use crate::front::spec::{self, Spec};
-use crate::ir::{Graph, Op};
+use crate::ir::Graph;
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::{Gguf, NewGguf};
 use kernmill_os::float_env::FloatEnv;
@@ -106,7 +106,7 @@ fn prove(new: &NewFile, graph: &Graph) -> Result<()> {
 /// Every tensor of the file once, in the graph's order.
 fn plan(graph: &Graph, types: GgufTypes) -> Result<Vec<Planned>> {
     let names = TensorNames::of(graph).ok_or(SynthError::NoArchitecture)?;
-    let layers = graph.nodes.iter().filter(|node| matches!(node.op, Op::Attention(_))).count();
+    let layers = graph.nodes.iter().filter(|node| node.op.attention().is_some()).count();
     let mut named = Vec::new();
     for (tensor, scatter) in graph.tensors.iter().zip(fill::scatters(graph)) {
         let unnamed = || SynthError::Unnamed { tensor: tensor.source.name.clone() };

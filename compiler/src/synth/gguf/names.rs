@@ -1,6 +1,6 @@
 //! The names of a graph's tensors in GGUF files.
 
-use crate::ir::{Graph, Op, RowSelect, Tensor};
+use crate::ir::{Graph, RowSelect, Tensor};
 
 pub(super) const EMBEDDINGS: &str = "token_embd.weight";
 pub(super) const UNEMBEDDING: &str = "output.weight";
@@ -39,9 +39,9 @@ pub(super) struct TensorNames<'a> {
 
 impl<'a> TensorNames<'a> {
     pub(super) fn of(graph: &'a Graph) -> Option<TensorNames<'a>> {
-        let embed = graph.nodes.iter().find(|node| node.op == Op::Embed)?;
+        let embed = graph.nodes.iter().find(|node| node.op.is_embed())?;
         let table = &graph.tensors[embed.tensors.first()?.0 as usize].source.name;
-        let is_mixture = graph.nodes.iter().any(|node| matches!(node.op, Op::RouterTopk { .. }));
+        let is_mixture = graph.nodes.iter().any(|node| node.op.router().is_some());
         Some(TensorNames { table, is_mixture })
     }
 

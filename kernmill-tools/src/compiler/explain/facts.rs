@@ -108,7 +108,7 @@ fn is_of(fused: &FusedGraph, group: &Group, name: &str) -> bool {
 /// Ops of a group's prologue, roots and epilogue, equal neighbours counted.
 pub fn members(fused: &FusedGraph, group: &Group) -> String {
     let part = |nodes: &[NodeId]| {
-        let names = nodes.iter().map(|id| fused.graph.node(*id).op.kind().name());
+        let names = nodes.iter().map(|id| fused.graph.node(*id).kind().name);
         let names: Vec<&str> = names.collect();
         let runs = names.chunk_by(|a, b| a == b).map(|run| match run.len() {
             1 => run[0].to_owned(),

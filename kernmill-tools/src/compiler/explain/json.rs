@@ -113,7 +113,7 @@ fn groups(facts: &PageContent<'_>) -> Vec<Value> {
     let ops = |part: &'static str, nodes: &[NodeId]| {
         let op = |id: &NodeId| {
             let node = graph.node(*id);
-            json!({ "part": part, "op": node.op.kind().name(), "text": graph.node_text(node) })
+            json!({ "part": part, "op": node.kind().name, "text": graph.node_text(node) })
         };
         nodes.iter().map(op).collect::<Vec<_>>()
     };

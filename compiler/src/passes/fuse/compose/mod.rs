@@ -10,7 +10,7 @@ use super::group::Group;
 use crate::ir::RowKind;
 use crate::ir::ops;
 use crate::ir::ops::places::{KernelTemplate, MemberRole};
-use crate::ir::{Graph, GraphEpilogue, Node, NodeId, Op, OperandRef, Rows, Type, Uses, ValueId};
+use crate::ir::{Graph, GraphEpilogue, Node, NodeId, OperandRef, Rows, Type, Uses, ValueId};
 use group::Compose;
 use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
@@ -65,7 +65,7 @@ impl Compose<'_> {
             [(prologue, MemberRole::Prologue), (roots, MemberRole::Root), (epilogue, MemberRole::Epilogue)]
         {
             for node in nodes.iter().map(|id| self.graph.node(*id)) {
-                let op = node.op.kind();
+                let op = node.kind();
                 if !ops::legal(template, part).contains(&op) {
                     let (name, part, template) = (self.name(node.output), part.name(), template.name());
                     return Err(format!("{name}: `{op}` cannot be in the {part} of a `{template}` kernel"));
@@ -222,12 +222,10 @@ impl Compose<'_> {
             return Err(format!("{} is one row per token, not per chosen expert", self.name(root.inputs[0])));
         }
         let nodes: Vec<&Node> = self.group.epilogue.iter().map(|id| self.graph.node(*id)).collect();
-        let is_sum = |node: &Node| node.op == Op::ExpertSum && node.inputs == [root.output, root.inputs[1]];
+        let is_sum = |node: &Node| node.op.is_expert_sum() && node.inputs == [root.output, root.inputs[1]];
         let (sum, add) = match nodes.as_slice() {
             [sum] if is_sum(sum) => (sum, None),
-            [sum, add] if is_sum(sum) && add.op == Op::Add && add.inputs.contains(&sum.output) => {
-                (sum, Some(add))
-            }
+            [sum, add] if is_sum(sum) && add.is_add() && add.inputs.contains(&sum.output) => (sum, Some(add)),
             _ => {
                 let name = self.name(root.output);
                 return Err(format!("its epilogue is not the `expert_sum` of {name}, then perhaps `add`"));
@@ -249,7 +247,7 @@ impl Compose<'_> {
     fn attention(&self) -> Result<Composition, String> {
         let root = self.group.roots[0];
         let node = self.graph.node(root);
-        let Op::Attention(a) = &node.op else { unreachable!("`legal` allows no other root") };
+        let a = node.op.attention().expect("`legal` allows no other root");
         if let Some(other) = self.group.roots.get(1) {
             let (a, b) = (self.name(node.output), self.name(self.graph.node(*other).output));
             return Err(format!("{a} and {b} are two attentions, expected one"));

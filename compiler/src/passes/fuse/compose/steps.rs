@@ -2,8 +2,8 @@
 //! the kernel.
 
 use super::group::Compose;
-use crate::ir::ops::{InEpilogue, def};
-use crate::ir::{GraphEpilogue, Node, NodeId, Op, OpKind, OperandRef, ValueId};
+use crate::ir::ops::InEpilogue;
+use crate::ir::{GraphEpilogue, Node, NodeId, OperandRef, Round, ValueId};
 use crate::passes::fuse::row_steps::MAX_OPERATORS;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::KvPlane;
@@ -37,20 +37,22 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
     pub(super) fn node(&mut self, node: &Node, left: &'c [NodeId]) -> Result<(), String> {
         self.left = left;
         let out = node.output;
-        let def = def(node.op.kind());
-        if let Some(expr) = def.expr(&node.op) {
+        let def = node.op.def();
+        if let Some(expr) = def.expr() {
             self.map(node, &expr)?;
             return self.hand_out(out);
         }
         let effect = def.in_epilogue(node);
-        match effect.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", def.outline().name)) {
+        match effect.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", node.kind())) {
             InEpilogue::Changes(step) => {
                 self.settle(node.inputs[0])?;
                 self.steps.push(step);
                 self.live = vec![(out, Expr::Var(0))];
             }
             // The cache's own rounding is the same.
-            InEpilogue::Ends(_) if node.op.kind() == OpKind::KvCast && self.cache_write(out).is_some() => {
+            InEpilogue::Ends(_)
+                if matches!(node.op.rounding(), Some(Round::Kv(_))) && self.cache_write(out).is_some() =>
+            {
                 self.settle(node.inputs[0])?;
                 self.live = vec![(out, Expr::Var(0))];
             }
@@ -144,7 +146,7 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
             Some(2) => KvPlane::V,
             _ => return None,
         };
-        let Op::Attention(a) = &attention.op else { return None };
+        let a = attention.op.attention()?;
         let kind = a.layer_kind();
         Some(GraphEpilogue::KvWrite {
             pool: OperandRef::Kv(a.layer, kind),

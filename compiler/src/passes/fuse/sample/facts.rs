@@ -3,7 +3,6 @@
 
 use super::pattern::{HIDDEN, ODD, SamplePattern, WIDTHS};
 use crate::ir::RowKind;
-use crate::ir::ops::def;
 use crate::ir::ops::places::{KernelTemplate, MemberRole};
 use crate::ir::ops::sample::{KnownValues, Sizes};
 use crate::passes::fuse::guard::GuardCheck;
@@ -35,7 +34,7 @@ impl PatternValues {
             inputs.iter().chain([&node.capture.as_str()]).for_each(|name| {
                 known.class(name);
             });
-            def(*op).facts(&mut known, inputs, &node.capture);
+            (op.facts)(&mut known, inputs, &node.capture);
         }
         for guard in &rule.guards {
             match &guard.check {

@@ -11,11 +11,11 @@ use super::guard::GuardCheck;
 use super::rule::{FusionRule, PatternNode};
 use crate::ir::RowKind;
 use crate::ir::expr::ExprFunction;
-use crate::ir::ops::def;
 use crate::ir::ops::sample::{Sizes, TOP_K, expression};
 use crate::ir::{
-    Activations, AttentionAttributes, Graph, GraphBuilder, GraphError, Op, OpKind, Role, RopeParameters,
-    RopeScaling, RowSelect, Rows, TensorId, TensorSource, Type, ValueId,
+    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, MatMul, OpKind, RmsNorm, Role,
+    Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, Rows, SelectRows, TensorId, TensorSource, Type,
+    ValueId,
 };
 use crate::random::Rng;
 use facts::PatternValues;
@@ -44,7 +44,7 @@ pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
     let format = rng.pick(&[WeightFormat::Bf16, WeightFormat::F32]);
     let experts_format = rng.pick(&[WeightFormat::Mxfp4, WeightFormat::Bf16]);
     let table = b.tensor("embed", Role::Table, &[sizes.vocab, HIDDEN], format, source("embed"));
-    let x = b.node("embed", Op::Embed, &[ValueId(0)], &[table])?;
+    let x = b.node("embed", Embed, &[ValueId(0)], &[table])?;
     let mut make =
         Make { b, x, sizes, format, experts_format, values: BTreeMap::new(), routing: None, facts, rng };
     make.pattern(&pattern)?;
@@ -60,12 +60,12 @@ pub fn sample_function(function: &ExprFunction, seed: u64) -> Result<Graph, Grap
     let width = rng.pick(&WIDTHS[..5]);
     let mut b = GraphBuilder::new(&function.name, 64, 4096);
     let table = b.tensor("embed", Role::Table, &[64, HIDDEN], WeightFormat::Bf16, source("embed"));
-    let x = b.node("embed", Op::Embed, &[ValueId(0)], &[table])?;
+    let x = b.node("embed", Embed, &[ValueId(0)], &[table])?;
     let linear = |b: &mut GraphBuilder, name: &str, x: ValueId, n: usize| {
         let k = b.graph().value(x).ty.cols();
         let from = format!("{name}.weight");
         let matrix = b.tensor(&from, Role::Matrix, &[n, k], WeightFormat::Bf16, source(&from));
-        b.node(name, Op::Linear(Activations::AsPreset), &[x], &[matrix])
+        b.node(name, MatMul::LINEAR, &[x], &[matrix])
     };
     let params = (0..function.params.len()).map(|i| linear(&mut b, &format!("x{i}"), x, width));
     let params = params.collect::<Result<Vec<_>, _>>()?;
@@ -73,8 +73,8 @@ pub fn sample_function(function: &ExprFunction, seed: u64) -> Result<Graph, Grap
     let scale = Expr::Const(rng.pick(&[1.0, 4.0, 40.0]));
     let scaled = |i| Expr::Binary(Binary::Mul, Box::new(scale.clone()), Box::new(Expr::Var(i)));
     let expr = function.body.substitute(&(0..params.len()).map(scaled).collect::<Vec<_>>());
-    let y = b.node("y", Op::Elementwise { expr }, &params, &[])?;
-    let last = b.node("last", Op::SelectRows, &[y], &[])?;
+    let y = b.node("y", Elementwise { expr }, &params, &[])?;
+    let last = b.node("last", SelectRows, &[y], &[])?;
     let logits = linear(&mut b, "logits", last, 64)?;
     b.finish(logits)
 }
@@ -124,18 +124,13 @@ impl Make {
                 }
                 Some(RowKind::LogitRows) => {
                     let x = self.linear(name, self.x, cols)?;
-                    self.b.node(&format!("{name}.last"), Op::SelectRows, &[x], &[])?
+                    self.b.node(&format!("{name}.last"), SelectRows, &[x], &[])?
                 }
                 _ => {
                     // Not a projection itself, which another fusion might take together with the pattern's
                     // own nodes.
                     let x = self.linear(name, self.x, cols)?;
-                    self.b.node(
-                        &format!("{name}.silu"),
-                        Op::Elementwise { expr: expression(1) },
-                        &[x],
-                        &[],
-                    )?
+                    self.b.node(&format!("{name}.silu"), Elementwise { expr: expression(1) }, &[x], &[])?
                 }
             }
         };
@@ -148,34 +143,34 @@ impl Make {
             return Ok(routing);
         }
         let scores = self.linear("scores", self.x, self.sizes.experts)?;
-        let routing = self.b.node("routes", Op::RouterTopk { k: TOP_K }, &[scores], &[])?;
+        let routing = self.b.node("routes", RouterTopk { k: TOP_K }, &[scores], &[])?;
         self.routing = Some(routing);
         Ok(routing)
     }
 
     fn node(&mut self, node: &PatternNode, op: OpKind, inputs: &[ValueId]) -> Result<ValueId, GraphError> {
         let name = node.capture.as_str();
-        match op {
-            OpKind::Linear => self.linear(name, inputs[0], self.facts.cols(name)),
-            OpKind::ExpertLinear => self.expert_linear(name, inputs[0], inputs[1], self.facts.cols(name)),
-            OpKind::RmsNorm => {
+        match op.name {
+            "linear" => self.linear(name, inputs[0], self.facts.cols(name)),
+            "expert_linear" => self.expert_linear(name, inputs[0], inputs[1], self.facts.cols(name)),
+            "rms_norm" => {
                 let weight = self.vector(&format!("{name}.norm.weight"), self.ty(inputs[0]).cols());
-                self.b.node(name, Op::RmsNorm { eps: 1e-5 }, inputs, &[weight])
+                self.b.node(name, RmsNorm { eps: 1e-5 }, inputs, &[weight])
             }
-            OpKind::Embed => {
+            "embed" => {
                 let shape = [self.sizes.vocab, self.facts.cols(name)];
                 let table = self.b.tensor(name, Role::Table, &shape, self.format, source(name));
-                self.b.node(name, Op::Embed, inputs, &[table])
+                self.b.node(name, Embed, inputs, &[table])
             }
-            OpKind::Rope => {
+            "rope" => {
                 let head_dim = self.sizes.head_dim;
                 let rope =
                     self.b.rope(RopeParameters { head_dim, theta: 10000.0, scaling: RopeScaling::Plain });
-                self.b.node(name, Op::Rope { rope, head_dim }, inputs, &[])
+                self.b.node(name, Rope { rope, head_dim }, inputs, &[])
             }
-            OpKind::Attention => {
+            "attention" => {
                 let Sizes { kv_heads, group, head_dim, .. } = self.sizes;
-                let attention = AttentionAttributes {
+                let attention = Attention {
                     layer: self.b.next_layer(),
                     heads: kv_heads * group,
                     kv_heads,
@@ -184,9 +179,9 @@ impl Make {
                     window: self.rng.one_in(2).then_some(5),
                     kv: KvPair::both(KvFormat::F32),
                 };
-                self.b.node(name, Op::Attention(attention), inputs, &[])
+                self.b.node(name, attention, inputs, &[])
             }
-            op => match def(op).sample(node.expr.as_ref(), inputs.len()) {
+            _ => match (op.sample)(node.expr.as_ref(), inputs.len()) {
                 Some(op) => self.b.node(name, op, inputs, &[]),
                 None => Err(GraphError::new(name, format!("no sample has a `{op}` of its own"))),
             },
@@ -217,11 +212,11 @@ impl Make {
             let value = match self.ty(value) {
                 Type::Routing(_) => {
                     let y = self.expert_linear("sink", self.x, value, HIDDEN)?;
-                    self.b.node("sink.sum", Op::ExpertSum, &[y, value], &[])?
+                    self.b.node("sink.sum", ExpertSum, &[y, value], &[])?
                 }
                 Type::F32(Rows::Slots(_), _) => {
                     let routing = self.slots_routing(value)?;
-                    self.b.node("sink.sum", Op::ExpertSum, &[value, routing], &[])?
+                    self.b.node("sink.sum", ExpertSum, &[value, routing], &[])?
                 }
                 Type::F32(Rows::LogitRows, _) => {
                     late.push(value);
@@ -232,14 +227,14 @@ impl Make {
             // Two readers, so that none of them takes the value's rounding into its own kernel.
             for _ in 0..2 {
                 let sink = self.linear("sink", value, HIDDEN)?;
-                stream = self.b.node("stream", Op::Add, &[stream, sink], &[])?;
+                stream = self.b.node("stream", Elementwise::add(), &[stream, sink], &[])?;
             }
         }
-        let last = self.b.node("last", Op::SelectRows, &[stream], &[])?;
+        let last = self.b.node("last", SelectRows, &[stream], &[])?;
         let mut logits = self.linear("logits", last, self.sizes.vocab)?;
         for value in late {
             let more = self.linear("logits.more", value, self.sizes.vocab)?;
-            logits = self.b.node("logits.sum", Op::Add, &[logits, more], &[])?;
+            logits = self.b.node("logits.sum", Elementwise::add(), &[logits, more], &[])?;
         }
         self.b.finish(logits)
     }
@@ -249,7 +244,7 @@ impl Make {
         let (mut value, graph) = (value, self.b.graph());
         while let Some(node) = graph.nodes.iter().find(|node| node.output == value) {
             match node.inputs.get(1) {
-                Some(routing) if node.op.kind() == OpKind::ExpertLinear => return Ok(*routing),
+                Some(routing) if node.op.matmul() == Some(MatMul::EXPERT_LINEAR) => return Ok(*routing),
                 _ => value = node.inputs[0],
             }
         }
@@ -264,7 +259,7 @@ impl Make {
         if self.rng.one_in(2) {
             tensors.push(self.vector(&format!("{name}.bias"), n));
         }
-        self.b.node(name, Op::Linear(Activations::AsPreset), &[x], &tensors)
+        self.b.node(name, MatMul::LINEAR, &[x], &tensors)
     }
 
     fn expert_linear(
@@ -284,7 +279,7 @@ impl Make {
             let bias = format!("{name}.bias");
             tensors.push(self.b.tensor(&bias, Role::ExpertVector, &shape[..2], self.format, source(&bias)));
         }
-        self.b.node(name, Op::ExpertLinear, &[x, routing], &tensors)
+        self.b.node(name, MatMul::EXPERT_LINEAR, &[x, routing], &tensors)
     }
 
     fn vector(&mut self, name: &str, n: usize) -> TensorId {

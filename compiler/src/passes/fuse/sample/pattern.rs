@@ -23,9 +23,7 @@ pub(super) struct SamplePattern<'r> {
 
 impl<'r> SamplePattern<'r> {
     pub fn new(rule: &'r FusionRule, rng: &mut Rng) -> SamplePattern<'r> {
-        let rounding = |op: &OpKind| {
-            matches!(op, OpKind::QuantizeQ8 | OpKind::Bf16Cast | OpKind::Hadamard | OpKind::KvCast)
-        };
+        let rounding = |op: &OpKind| ["quantize_q8", "bf16_cast", "hadamard", "kv_cast"].contains(&op.name);
         let mut alias: BTreeMap<&str, &str> = BTreeMap::new();
         let mut kept = Vec::new();
         let last = match rule.pattern.iter().map(|node| node.copy).max() {
@@ -47,11 +45,14 @@ impl<'r> SamplePattern<'r> {
             name
         };
         // A shrink comes with the matrix that it belongs to.
-        let plain = |op: OpKind, inputs: usize| match op {
-            OpKind::LoraShrink if inputs > 1 => OpKind::ExpertLinear,
-            OpKind::QuantLinear | OpKind::LoraShrink => OpKind::Linear,
-            OpKind::QuantExpertLinear | OpKind::Bf16ExpertLinear => OpKind::ExpertLinear,
-            op => op,
+        let plain = |op: OpKind, inputs: usize| {
+            let name = match op.name {
+                "lora_shrink" if inputs > 1 => "expert_linear",
+                "quant_linear" | "lora_shrink" => "linear",
+                "quant_expert_linear" | "bf16_expert_linear" => "expert_linear",
+                name => name,
+            };
+            OpKind::from_name(name).unwrap_or(op)
         };
         let nodes = kept.into_iter().map(|node| {
             let ops = node.ops.iter().copied().filter(|op| !rounding(op));

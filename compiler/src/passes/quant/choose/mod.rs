@@ -4,7 +4,7 @@
 //! and not in blocks, which stay as they are. Each is fitted to int4; the ones that lose more than
 //! [`MAX_RELATIVE_ERROR`] stay int8.
 
-use crate::ir::{Graph, Node, NodeId, Op, OpKind, TensorId, Uses};
+use crate::ir::{Graph, MatrixRows, Node, NodeId, TensorId, Uses};
 use crate::weights::{PackWeightsError, WeightSource, locate};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::threads::share;
@@ -137,12 +137,12 @@ pub fn candidates(graph: &Graph) -> BTreeMap<TensorId, MatrixClass> {
     };
     let after_attention = after_attention(graph);
     let before = before(graph, &uses);
-    let lora_target = |node: &Node| match node.op {
-        Op::Linear(_) | Op::QuantLinear if after_attention[node.inputs[0].0 as usize] => {
-            Some(MatrixClass::Attention)
+    let lora_target = |node: &Node| {
+        node.op.matmul().filter(|op| op.rows == MatrixRows::All)?;
+        match after_attention[node.inputs[0].0 as usize] {
+            true => Some(MatrixClass::Attention),
+            false => before[node.output.0 as usize],
         }
-        Op::Linear(_) | Op::QuantLinear => before[node.output.0 as usize],
-        _ => None,
     };
     let mut lora_targets = BTreeMap::new();
     let mut elsewhere = Vec::new();
@@ -162,29 +162,12 @@ pub fn candidates(graph: &Graph) -> BTreeMap<TensorId, MatrixClass> {
     lora_targets
 }
 
-/// Ops between a projection and the attention or the logits. The residual stream, where additions are, is
-/// between neither.
-fn passes(kind: OpKind) -> bool {
-    matches!(
-        kind,
-        OpKind::QuantizeQ8
-            | OpKind::Rope
-            | OpKind::Hadamard
-            | OpKind::KvCast
-            | OpKind::RmsNorm
-            | OpKind::Mul
-            | OpKind::Elementwise
-            | OpKind::SelectRows
-    )
-}
-
 /// By value: whether it is an attention's output, or comes from one.
 fn after_attention(graph: &Graph) -> Vec<bool> {
     let mut after = vec![false; graph.values.len()];
     for node in &graph.nodes {
-        let kind = node.op.kind();
         let from = || node.inputs.iter().any(|input| after[input.0 as usize]);
-        after[node.output.0 as usize] = kind == OpKind::Attention || (passes(kind) && from());
+        after[node.output.0 as usize] = node.op.attention().is_some() || (node.kind().passes && from());
     }
     after
 }
@@ -195,10 +178,9 @@ fn before(graph: &Graph, uses: &Uses) -> Vec<Option<MatrixClass>> {
     for node in graph.nodes.iter().rev() {
         let by_user = |user: &NodeId| {
             let user = graph.node(*user);
-            match user.op.kind() {
-                OpKind::Attention => Some(MatrixClass::Attention),
-                kind if passes(kind) => before[user.output.0 as usize],
-                _ => None,
+            match user.op.attention() {
+                Some(_) => Some(MatrixClass::Attention),
+                None => before[user.output.0 as usize].filter(|_| user.kind().passes),
             }
         };
         before[node.output.0 as usize] = match node.output == graph.output {

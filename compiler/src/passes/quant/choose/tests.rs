@@ -45,10 +45,7 @@ fn every_random_model_has_them_in_every_preset() {
         let graph = build(&ModelShape::random(seed)).unwrap();
         let found = candidates(&graph);
         assert!(found.values().any(|lora_target| *lora_target == MatrixClass::Unembedding), "seed {seed}");
-        assert_eq!(
-            found.len(),
-            4 * graph.nodes.iter().filter(|n| n.op.kind() == OpKind::Attention).count() + 1
-        );
+        assert_eq!(found.len(), 4 * graph.nodes.iter().filter(|n| n.op.attention().is_some()).count() + 1);
         assert_eq!(candidates(&quantise(&graph, Preset::Faithful).unwrap()), found, "seed {seed}");
     }
 }
