@@ -6,10 +6,9 @@
 
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
-use crate::kernel::{LoraInput, Mat, MatAdapter, MatrixPart, OperandId};
-use crate::run::{ItemRun, RowsOf};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::add_dot::{TOKENS, per_line};
+use crate::values::{Mat, MatAdapter, OperandId};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -48,7 +47,8 @@ impl AdapterEntry {
         self.field(e, offset_of!(LoraTargetEntry, scale))
     }
 
-    fn b(&self, e: &mut Emit, expert: Option<Value>) -> Value {
+    /// Packed B of an expert.
+    pub fn b(&self, e: &mut Emit, expert: Option<Value>) -> Value {
         let b = self.field(e, offset_of!(LoraTargetEntry, b));
         self.of_expert(e, b, offset_of!(LoraTargetEntry, b_expert), expert)
     }
@@ -110,20 +110,20 @@ impl Cx<'_> {
         e.load_u32(self.args, offset_of!(Args, adapter_tiles))
     }
 
-    /// `then`, if a token's row is kept.
-    pub fn if_lora_input(
+    /// `then`, if a token has an adapter at one of the LoRA targets; without any target always.
+    pub fn if_kept(
         &self,
         e: &mut Emit,
-        lora_input: &LoraInput,
+        lora_targets: &[OperandId],
         token: Value,
         then: impl FnOnce(&mut Emit),
     ) {
-        if lora_input.lora_targets.is_empty() {
+        if lora_targets.is_empty() {
             return then(e);
         }
         self.if_adapters(e, |e| {
             let mut any = e.i64(0);
-            for lora_target in &lora_input.lora_targets {
+            for lora_target in lora_targets {
                 let entry = self.adapter(e, *lora_target, token);
                 any = e.b.ins().bor(any, entry.ranks);
             }
@@ -176,21 +176,21 @@ pub fn tile_bytes(e: &mut Emit, format: WeightFormat, k: Value) -> Value {
 }
 
 /// Rows of results that belong together.
-struct ResultRows {
+pub struct ResultRows {
     /// Row of the shrunk values of the first.
-    shrunk: Value,
+    pub shrunk: Value,
     /// The first's results of the first tile.
-    y: Value,
+    pub y: Value,
     /// Bytes from one row's to the next's.
-    stride: usize,
+    pub stride: usize,
     /// Tiles of each.
-    tiles: usize,
+    pub tiles: usize,
     /// How many.
-    rows: Option<Value>,
+    pub rows: Option<Value>,
 }
 
 /// Adds to rows of results; `first_tile` is that of the B.
-fn add(
+pub fn add(
     e: &mut Emit,
     cx: &Cx,
     branch: &MatAdapter,
@@ -239,57 +239,6 @@ fn add(
                 e.store(new, y, 0);
             });
         });
-    });
-}
-
-/// Adds the adapters' parts to the results of a run: `results` is `[rows][mats][columns]` f32.
-#[allow(clippy::too_many_arguments)]
-pub fn expand(
-    e: &mut Emit,
-    cx: &Cx,
-    part: &MatrixPart,
-    items: ItemRun,
-    expert: Option<Value>,
-    results: Value,
-    rows: Value,
-    rows_of: RowsOf,
-) {
-    if part.mats.iter().all(|mat| mat.adapter.is_none()) {
-        return;
-    }
-    let (tiles, stride) = (items.columns(part) / TILE_ROWS, items.row_bytes(part));
-    cx.if_adapters(e, |e| {
-        for (m, mat) in part.mats.iter().enumerate() {
-            let Some(branch) = &mat.adapter else { continue };
-            let results = e.add_imm(results, (m * items.columns(part) * 4) as i64);
-            let first_tile = e.mul_imm(items.first, (part.rows_per_item / TILE_ROWS) as i64);
-            let first_tile = e.add_imm(first_tile, branch.first_tile as i64);
-            let zero = e.i64(0);
-            e.for_next(zero, rows, |e, row| {
-                let (token, shrunk_row, run) = match rows_of {
-                    RowsOf::From(first) => {
-                        let (token, end) = (e.add(first, row), e.add(first, rows));
-                        (token, token, Some(cx.adapter_run(e, token, end)))
-                    }
-                    RowsOf::Each(each) => {
-                        let (token, slot) = each(e, row);
-                        (token, slot, None)
-                    }
-                };
-                let entry = cx.adapter(e, branch.lora_target, token);
-                e.if_nonzero(entry.ranks, |e| {
-                    let b = entry.b(e, expert);
-                    let shrunk = cx.row(e, branch.shrunk, shrunk_row);
-                    let y = e.at(results, row, stride);
-                    let to = ResultRows { shrunk, y, stride, tiles, rows: run };
-                    add(e, cx, branch, &entry, b, first_tile, &to);
-                });
-                match run {
-                    Some(run) => e.add(row, run),
-                    None => e.add_imm(row, 1),
-                }
-            });
-        }
     });
 }
 

@@ -2,8 +2,8 @@
 //! it calls.
 
 use crate::emit::Emit;
-use crate::kernel::{Domain, Home, Kernel, OperandId, RowType, ValId};
 use crate::ukernel::MicroKernel;
+use crate::values::{Domain, Home, OperandId, RowType, Val, ValId};
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{FuncRef, InstBuilder, Value};
 use kernmill_plan::abi::{Args, Worker};
@@ -29,10 +29,10 @@ pub struct Cx<'k> {
 pub(crate) struct ScratchLayout {
     /// Row pointers `[max_rows]` for dot micro-kernels.
     pub(crate) list: usize,
-    /// One pointer, for `RowOp::Linear`.
+    /// One pointer, for small matrices of row operations.
     pub(crate) linear_list: usize,
-    /// Work area of top-k and of sorting a token's slots.
-    pub(crate) topk: usize,
+    /// Work area of row operations.
+    pub(crate) work: usize,
     /// Body-specific area.
     pub(crate) body: usize,
 }
@@ -168,9 +168,9 @@ impl Cx<'_> {
         e.add_imm(self.scratch, self.layout.linear_list as i64)
     }
 
-    /// Work area of top-k and of sorting slots.
-    pub fn topk_scratch(&self, e: &mut Emit) -> Value {
-        e.add_imm(self.scratch, self.layout.topk as i64)
+    /// Work area of row operations.
+    pub fn work_scratch(&self, e: &mut Emit) -> Value {
+        e.add_imm(self.scratch, self.layout.work as i64)
     }
 
     /// Address within the body's own area.
@@ -186,9 +186,10 @@ impl Cx<'_> {
 }
 
 impl<'k> Cx<'k> {
-    /// This context for `kernel`, but row `first` of what is homed in scratch is its first row.
-    pub fn based_at(&self, e: &mut Emit, kernel: &Kernel, first: Value) -> Cx<'k> {
-        let bases = kernel.vals.iter().zip(&self.bases).map(|(val, base)| match val.home {
+    /// This context of a kernel with such values, but row `first` of what is homed in scratch is its first
+    /// row.
+    pub fn based_at(&self, e: &mut Emit, vals: &[Val], first: Value) -> Cx<'k> {
+        let bases = vals.iter().zip(&self.bases).map(|(val, base)| match val.home {
             Home::Operand(_) => *base,
             Home::Scratch | Home::ScratchExceptWorker0(_) => {
                 let before = e.mul_imm(first, val.row.stride() as i64);

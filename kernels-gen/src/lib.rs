@@ -2,8 +2,9 @@
 //! of them.
 //!
 //! [`kernel`] says what a kernel is, as data; [`generate::generate`] turns a list of them into a
-//! [`kernmill_plan::program::CodeBlob`]. Bodies (`body/`) hold the loops and the work hand-out, stages
-//! (`row_op/`) compute rows, micro-kernels (`ukernel/`) are the innermost register tiles.
+//! [`kernmill_plan::program::CodeBlob`]. Bodies (`body/`) hold the loops and the work hand-out, operations on
+//! rows (`row_op/`) are what comes before and behind them, micro-kernels (`ukernel/`) are the innermost
+//! register tiles.
 
 mod adapter;
 pub mod asm;
@@ -14,6 +15,7 @@ pub mod disasm;
 pub mod elf;
 mod emit;
 pub mod expr;
+mod floats;
 pub mod generate;
 pub mod hand_out;
 mod integers;
@@ -25,9 +27,10 @@ pub mod names;
 pub mod panel_kind;
 pub mod panel_runs;
 pub mod peak;
-mod row_op;
+pub mod row_op;
 mod run;
 mod scratch;
 pub mod tile_probe;
 pub mod ukernel;
+mod values;
 pub mod weight_reads;

@@ -2,7 +2,7 @@
 //! their results are as those of one wide item.
 
 use crate::emit::Emit;
-use crate::kernel::{Epilogue, MatrixPart};
+use crate::kernel::MatrixPart;
 use crate::ukernel::TILES_PER_CALL;
 use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::TILE_ROWS;
@@ -52,11 +52,8 @@ pub enum RowsOf<'f> {
 pub fn run_of(part: &MatrixPart) -> usize {
     let tiles = part.rows_per_item / TILE_ROWS;
     let run = TILES_PER_CALL / tiles.max(1);
-    // These know an item as a head.
-    let by_head = |step: &Epilogue| {
-        matches!(step, Epilogue::Rope { .. } | Epilogue::Hadamard { .. } | Epilogue::KvWrite { .. })
-    };
-    let is_one = part.mats.len() != 1 || part.epilogue.iter().any(by_head);
+    // Where operations work on heads, an item is one.
+    let is_one = part.mats.len() != 1 || part.epilogue.iter().any(|op| op.facts().head_dim.is_some());
     if !is_one && run * tiles == TILES_PER_CALL && part.items() >= run { run } else { 1 }
 }
 

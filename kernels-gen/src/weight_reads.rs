@@ -1,13 +1,15 @@
 //! Which weights a kernel's workers read, and in which order.
 
-use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp};
+use crate::kernel::{Body, Kernel, Mat, MatrixPart, OperandId, RowOp, RowType};
 use kernmill_plan::format::{TILE_ROWS, f32_row_stride};
 use kernmill_plan::program::{ItemReads, OperandReads, WeightReads};
 
 /// A kernel's weights in the order in which workers come to them. Which routing chooses among experts is left
 /// open.
 pub fn weight_reads(kernel: &Kernel) -> WeightReads {
-    let whole = kernel.prologue.iter().flat_map(row_op_weights).map(|operand| operand as u32).collect();
+    let vals: Vec<RowType> = kernel.vals.iter().map(|val| val.row).collect();
+    let of_row = |op: &RowOp| op.code().weights(&vals);
+    let whole = kernel.prologue.iter().flat_map(of_row).map(|(operand, _)| operand as u32).collect();
     let mut reads = WeightReads { whole, ..WeightReads::default() };
     match &kernel.body {
         Body::Matmul { parts, .. } => reads.parts = parts.iter().map(items_of).collect(),
@@ -21,7 +23,7 @@ pub fn weight_reads(kernel: &Kernel) -> WeightReads {
         // One item, since a row is all one worker's.
         Body::Rows { row_ops, .. } => {
             let operands: Vec<OperandReads> =
-                row_ops.iter().flat_map(|op| row_op_reads(kernel, op)).collect();
+                row_ops.iter().flat_map(of_row).map(|(operand, bytes)| every_item(operand, bytes)).collect();
             reads.parts = vec![ItemReads { items: u32::from(!operands.is_empty()), operands }];
         }
         // Attention knows its own blocks; panels and adapters are no weights of the plan.
@@ -48,49 +50,29 @@ fn items_of(part: &MatrixPart) -> ItemReads {
     let of_bias = |mat: &Mat| {
         let operand = mat.bias?;
         let expert_stride = if mat.expert_stride > 0 { f32_row_stride(mat.n) as u64 } else { 0 };
-        Some(OperandReads { expert_stride, ..whole(operand, rows * 4) })
+        Some(OperandReads { expert_stride, ..every_item(operand, rows * 4) })
     };
     let operands = mats.iter().map(of_matrix).chain(part.mats.iter().filter_map(of_bias)).collect();
     ItemReads { items: part.items() as u32, operands }
 }
 
-/// The reads of a row operation for a row, but for rows of tables, which are few bytes.
-fn row_op_reads(kernel: &Kernel, op: &RowOp) -> Vec<OperandReads> {
-    match op {
-        RowOp::RmsNorm { x, weight, .. } => vec![whole(*weight, kernel.vals[*x].row.len() * 4)],
-        RowOp::Linear { mat, .. } => {
-            let matrix = whole(mat.operand, mat.n.div_ceil(TILE_ROWS) * mat.tile_stride);
-            [Some(matrix), mat.bias.map(|bias| whole(bias, mat.n * 4))].into_iter().flatten().collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// So many bytes for each item.
-fn whole(operand: OperandId, bytes: usize) -> OperandReads {
+fn every_item(operand: OperandId, bytes: usize) -> OperandReads {
     let (operand, bytes) = (operand as u32, bytes as u64);
     OperandReads { operand, pieces: 1, bytes, stride: bytes, expert_stride: 0 }
-}
-
-/// Weights that a row operation of a prologue reads from end to end.
-fn row_op_weights(row_op: &RowOp) -> Vec<OperandId> {
-    match row_op {
-        RowOp::RmsNorm { weight, .. } => vec![*weight],
-        RowOp::Linear { mat, .. } => [Some(mat.operand), mat.bias].into_iter().flatten().collect(),
-        _ => Vec::new(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Domain, Epilogue, Tiling};
+    use crate::kernel::{Domain, Tiling};
+    use crate::row_op::{HadamardRow, RowPlace, StoreRow};
     use kernmill_plan::format::WeightFormat;
 
     /// Bytes of a tile of the matrix.
     const TILE: usize = 100;
 
-    fn part(n: usize, rows_per_item: usize, epilogue: Vec<Epilogue>) -> MatrixPart {
+    fn part(n: usize, rows_per_item: usize, epilogue: Vec<RowOp>) -> MatrixPart {
         let mat = Mat {
             operand: 3,
             format: WeightFormat::Int8,
@@ -120,8 +102,8 @@ mod tests {
     /// There are 180 items of a tile. The counter keeps 45 of them.
     #[test]
     fn workers_begin_with_equal_shares_of_three_quarters() {
-        let store = vec![Epilogue::Store { out: 0 }];
-        let parts = vec![part(2880, 16, store)];
+        let store = StoreRow::results(0);
+        let parts = vec![part(2880, 16, vec![store.into()])];
         let dense = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts: parts.clone() });
         assert_eq!(dense.parts[0].items, 180);
         assert_eq!(starts(&dense, 2), [0, 67]);
@@ -144,7 +126,8 @@ mod tests {
     /// A head is an item: there are 20 items of four tiles, 5 of them left to the counter.
     #[test]
     fn heads_are_handed_out_one_by_one() {
-        let parts = vec![part(1280, 64, vec![Epilogue::Rope { table: 4 }])];
+        let turned = HadamardRow { x: RowPlace::Results, head_dim: 64, out: RowPlace::Results };
+        let parts = vec![part(1280, 64, vec![turned.into()])];
         let heads = by_dots(Body::Matmul { domain: Domain::Tokens, input: 0, parts });
         assert_eq!(heads.parts[0].items, 20);
         assert_eq!(starts(&heads, 2), [0, 28]);

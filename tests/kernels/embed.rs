@@ -5,7 +5,8 @@ use super::packed::random_tile;
 use super::{Code, name, versions};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate;
-use kernmill_kernels_gen::kernel::{Body, Domain, Home, Kernel, RowOp, RowType, Tiling, Val};
+use kernmill_kernels_gen::kernel::{Body, Domain, Home, Kernel, RowType, Tiling, Val};
+use kernmill_kernels_gen::row_op::EmbedRow;
 use kernmill_plan::abi::{Args, COUNTERS, KernelFn, Worker};
 use kernmill_plan::format;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
@@ -48,11 +49,11 @@ fn rows_of_tables_with_blocks_are_their_elements() {
 
 /// A kernel that looks up rows of `n`, which are operand 1, in the table that is operand 0.
 fn kernel(format: WeightFormat, n: usize, tokens: usize) -> Kernel {
-    let embed = RowOp::Embed { table: 0, format, row_bytes: format.tile(n).bytes(), out: 0 };
+    let embed = EmbedRow { table: 0, format, row_bytes: format.tile(n).bytes(), out: 0 };
     Kernel {
         vals: vec![Val { row: RowType::F32(n), home: Home::Operand(1) }],
         prologue: Vec::new(),
-        body: Body::Rows { domain: Domain::Tokens, row_ops: vec![embed] },
+        body: Body::Rows { domain: Domain::Tokens, row_ops: vec![embed.into()] },
         max_rows: tokens,
         tiling: Tiling::Dot,
         panels: Vec::new(),

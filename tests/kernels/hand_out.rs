@@ -4,9 +4,8 @@
 use super::{Code, choose};
 use kernmill_kernels_gen::generate::generate;
 use kernmill_kernels_gen::hand_out::hand_out;
-use kernmill_kernels_gen::kernel::{
-    Body, Domain, Epilogue, Home, Kernel, Mat, MatrixPart, RowType, Tiling, Val,
-};
+use kernmill_kernels_gen::kernel::{Body, Domain, Home, Kernel, Mat, MatrixPart, RowType, Tiling, Val};
+use kernmill_kernels_gen::row_op::StoreRow;
 use kernmill_kernels_gen::ukernel::gemm_q8::DotStep;
 use kernmill_plan::abi::{Args, COUNTERS, ChosenExpert, KernelFn, Worker};
 use kernmill_plan::format::WeightFormat;
@@ -52,7 +51,7 @@ fn part(mat: Mat) -> MatrixPart {
         mats: vec![mat],
         interleaved: false,
         rows_per_item: 16,
-        epilogue: vec![Epilogue::Store { out: 2 }],
+        epilogue: vec![StoreRow::results(2).into()],
     }
 }
 

@@ -24,7 +24,7 @@ mod verify;
 pub use build::GraphBuilder;
 pub use error::GraphError;
 pub use lora_targets::{Branch, LoraTargetNode};
-pub use operand::{GraphEpilogue, GraphMat, GraphRowOp, OperandRef, PanelBuffer};
+pub use operand::{GraphMat, GraphRowOp, OperandRef, PanelBuffer};
 pub use ops::all::*;
 pub use ops::{Activations, Factor, MatrixRows, Op, OpKind};
 pub use parse::ParseError;

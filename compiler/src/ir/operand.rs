@@ -1,7 +1,7 @@
 //! Operands of kernels, by the graph's names.
 
 use super::{TensorId, ValueId};
-use kernmill_kernels_gen::kernel::{Epilogue, Mat, RowOp};
+use kernmill_kernels_gen::kernel::{Mat, RowOp};
 use kernmill_plan::kv::LayerKind;
 
 /// The meaning of an operand address.
@@ -32,12 +32,9 @@ pub struct PanelBuffer {
     pub bytes: u64,
 }
 
-/// A row operation on the graph's values.
+/// A row operation on the graph's values. As a step of an epilogue it works on one unit of results: at first
+/// there is one for each root, after the first expression one in all.
 pub type GraphRowOp = RowOp<ValueId, OperandRef>;
-
-/// A step of an epilogue, on the graph's values. It works on one unit of results: at first one for each root,
-/// after the first expression one in all.
-pub type GraphEpilogue = Epilogue<ValueId, OperandRef>;
 
 /// A matrix of the graph.
 pub type GraphMat = Mat<ValueId, OperandRef>;

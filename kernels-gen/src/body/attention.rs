@@ -25,8 +25,10 @@ use super::attention_ukernels::{
 };
 use crate::cx::Cx;
 use crate::emit::Emit;
+use crate::floats;
 use crate::kernel::{AttentionBody, Domain, KvPlane, RowType};
-use crate::row_op::{elementwise, hadamard, quantize};
+use crate::row_op::site::{ItemResults, ItemShape, OpSite};
+use crate::row_op::{RowOpCode, hadamard, quantize};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -366,7 +368,7 @@ impl<'a> TokenRun<'a> {
     fn softmax(&self, e: &mut Emit, segment: &ContextSegment, token: Value, view: &TokenView) {
         // Zeros of f32 and of i32 have the same bits.
         let values = self.values(e, token, segment.index);
-        elementwise::zero(e, values, self.group * self.body.geometry.head_dim);
+        floats::zero(e, values, self.group * self.body.geometry.head_dim);
         if weights_ukernel(self.body).is_some() {
             return self.weigh(e, segment, token, view);
         }
@@ -407,13 +409,11 @@ impl<'a> TokenRun<'a> {
                 let result = self.cx.body_scratch(e, self.areas.result);
                 e.call(combine, &[values, maxima, sums, sinks, result, count]);
                 self.turn_back(e, result, width);
-                if let Some(lora_input) = &self.body.lora_input {
+                if let Some(store) = &self.body.lora_input {
                     let token = e.add(self.row, token);
-                    self.cx.if_lora_input(e, lora_input, token, |e| {
-                        let out = self.cx.row(e, lora_input.out, token);
-                        let out = e.at(out, self.head, width * 4);
-                        elementwise::copy(e, result, out, width);
-                    });
+                    let shape = ItemShape { units: 1, columns: width };
+                    let item = ItemResults { shape, at: result, first: (self.head, width) };
+                    store.emit(e, self.cx, &OpSite { row: token, value_row: token, item: Some(item) });
                 }
                 let target = quantize::Q8Ptr::of_row(e, row, k);
                 let block = e.mul_imm(self.head, (width / BLOCK) as i64);

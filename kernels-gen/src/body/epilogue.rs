@@ -3,18 +3,17 @@
 //! As much of it as is arithmetic on single elements becomes one map over all rows of the results; the rest
 //! goes row by row.
 
-use crate::adapter;
+use super::adapters;
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::expr::{Binary, Expr};
-use crate::kernel::{Epilogue, MatrixPart, RowType, ValId};
-use crate::row_op::{bf16, elementwise, hadamard, kv, quantize, rope};
+use crate::kernel::{MatrixPart, RowOp, RowType, ValId};
+use crate::row_op::site::{ItemResults, ItemShape, OpSite};
 use crate::run::{ItemRun, RowsOf, run_of};
 use crate::ukernel::MicroKernel;
 use crate::ukernel::map::{MAX_INPUTS, Map};
 use cranelift_codegen::ir::Value;
-use kernmill_plan::format::{BLOCK, LINE, f32_row_stride};
-use kernmill_plan::kv::hadamard_block;
+use kernmill_plan::format::{LINE, f32_row_stride};
 
 /// A map over all rows of the results.
 struct MapCall {
@@ -79,12 +78,12 @@ fn whole(
         }
     }
     let (mut expr, mut done) = (operands[0].clone(), 0);
-    if let Some(Epilogue::Map { expr: first, inputs: others }) = part.epilogue.first()
-        && (consecutive || others.is_empty())
+    if let Some(RowOp::Elementwise(first)) = part.epilogue.first()
+        && (consecutive || first.inputs.is_empty())
     {
-        operands.extend((0..others.len()).map(|i| Expr::Var(inputs.len() + i)));
-        inputs.extend(others.iter().map(|val| MapSource::Columns(*val)));
-        (expr, done) = (first.substitute(&operands), 1);
+        operands.extend((0..first.inputs.len()).map(|i| Expr::Var(inputs.len() + i)));
+        inputs.extend(first.inputs.iter().map(|val| MapSource::Columns(*val)));
+        (expr, done) = (first.expr.substitute(&operands), 1);
     } else if part.mats.len() > 1 {
         return None;
     }
@@ -92,10 +91,11 @@ fn whole(
         return None;
     }
     let mut out = MapTarget::Results(0);
-    if let [Epilogue::Store { out: val }] = part.epilogue[done..]
+    if let [RowOp::Store(last)] = &part.epilogue[done..]
         && consecutive
+        && last.lora_targets.is_empty()
     {
-        (out, done) = (MapTarget::Columns(val), done + 1);
+        (out, done) = (MapTarget::Columns(last.out), done + 1);
     }
     if expr == Expr::Var(0) && matches!(out, MapTarget::Results(_)) {
         return Some((None, done));
@@ -148,21 +148,16 @@ pub fn ukernels(vals: &[RowType], part: &MatrixPart, consecutive: bool) -> Vec<M
     let of_run = |columns: usize| {
         let start = start(vals, part, columns, consecutive);
         let maps = start.calls.iter().map(|call| MicroKernel::Map(call.map.clone()));
-        let rest = part.epilogue.iter().enumerate().skip(start.done).filter_map(|(i, step)| match step {
-            Epilogue::Quantize { .. } => Some(MicroKernel::Quantize),
-            Epilogue::Map { expr, inputs } => {
-                elementwise::map(expr, results_before(part, i) + inputs.len(), columns).map(MicroKernel::Map)
-            }
-            _ => None,
-        });
+        let rest = (start.done..part.epilogue.len())
+            .flat_map(|i| part.epilogue[i].code().ukernels(vals, Some(shape(part, i, columns))));
         maps.chain(rest).collect::<Vec<_>>()
     };
     [1, run_of(part)].into_iter().flat_map(|items| of_run(items * part.rows_per_item)).collect()
 }
 
-/// Results that a step finds: one for each matrix, or the one that the steps before made of them.
-fn results_before(part: &MatrixPart, step: usize) -> usize {
-    if step == 0 { part.mats.len() } else { 1 }
+/// The results that a step finds: those of each matrix, or those that the steps before made of them.
+fn shape(part: &MatrixPart, step: usize, columns: usize) -> ItemShape {
+    ItemShape { units: if step == 0 { part.mats.len() } else { 1 }, columns }
 }
 
 /// `results` is `[rows][mats][columns]` f32 in scratch, for a run.
@@ -177,7 +172,7 @@ pub fn emit(
     rows: Value,
     rows_of: RowsOf,
 ) {
-    adapter::expand(e, cx, part, items, expert, results, rows, rows_of);
+    adapters::expand(e, cx, part, items, expert, results, rows, rows_of);
     let consecutive = matches!(rows_of, RowsOf::From(_));
     let start = start(&cx.vals, part, items.columns(part), consecutive);
     for call in &start.calls {
@@ -188,7 +183,7 @@ pub fn emit(
     }
     let zero = e.i64(0);
     e.for_range(zero, rows, 1, |e, i| {
-        let (row, out_row) = match rows_of {
+        let (row, value_row) = match rows_of {
             RowsOf::From(first) => {
                 let row = e.add(first, i);
                 (row, row)
@@ -197,7 +192,9 @@ pub fn emit(
         };
         let results = e.at(results, i, items.row_bytes(part));
         for (i, step) in part.epilogue.iter().enumerate().skip(start.done) {
-            one_step(e, cx, part, (step, results_before(part, i)), items, results, row, out_row);
+            let first = (items.first, part.rows_per_item);
+            let item = ItemResults { shape: shape(part, i, items.columns(part)), at: results, first };
+            step.code().emit(e, cx, &OpSite { row, value_row, item: Some(item) });
         }
     });
 }
@@ -277,69 +274,4 @@ pub fn bias(
     }
     let offset = items.offset(e, part);
     e.add(bias, offset)
-}
-
-/// A step for one row.
-#[allow(clippy::too_many_arguments)]
-fn one_step(
-    e: &mut Emit,
-    cx: &Cx,
-    part: &MatrixPart,
-    (step, count): (&Epilogue, usize),
-    items: ItemRun,
-    results: Value,
-    row: Value,
-    out_row: Value,
-) {
-    let width = items.columns(part);
-    let columns = |e: &mut Emit, row: Value, bytes: usize| e.at(row, items.first, part.rows_per_item * bytes);
-    match step {
-        Epilogue::Map { expr, inputs } => {
-            let mut sources: Vec<Value> =
-                (0..count).map(|m| e.add_imm(results, (m * width * 4) as i64)).collect();
-            for val in inputs {
-                let row = cx.row(e, *val, out_row);
-                sources.push(columns(e, row, 4));
-            }
-            elementwise::emit(e, cx, expr, &sources, results, width);
-        }
-        Epilogue::Rope { table } => {
-            let table = cx.rope_row(e, *table, width, row);
-            rope::emit(e, results, table, results, width);
-        }
-        Epilogue::Hadamard { head_dim } => {
-            hadamard::emit(e, results, results, width, hadamard_block(*head_dim));
-        }
-        Epilogue::Store { out } => {
-            let out = cx.row(e, *out, out_row);
-            let out = columns(e, out, 4);
-            elementwise::copy(e, results, out, width);
-        }
-        Epilogue::SaveLoraInput(lora_input) => cx.if_lora_input(e, lora_input, row, |e| {
-            let out = cx.row(e, lora_input.out, out_row);
-            let out = columns(e, out, 4);
-            elementwise::copy(e, results, out, width);
-        }),
-        Epilogue::Quantize { out } => {
-            let target = cx.row(e, *out, out_row);
-            let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));
-            let block = e.mul_imm(items.first, (part.rows_per_item / BLOCK) as i64);
-            let target = target.skip(e, block);
-            quantize::emit(e, cx, results, target, width);
-        }
-        Epilogue::Bf16Cast { out } => {
-            let out = cx.row(e, *out, out_row);
-            let out = columns(e, out, 2);
-            bf16::emit(e, results, out, width);
-        }
-        Epilogue::KvCast { to, out } => {
-            let out = cx.row(e, *out, out_row);
-            let out = columns(e, out, to.bytes(1));
-            kv::cast(e, results, out, width, *to);
-        }
-        Epilogue::KvWrite { pool, plane, kind, geometry } => {
-            let slot = cx.kv_slot(e, *pool, *kind, geometry, row);
-            kv::write_head(e, results, slot, items.first, *plane, geometry);
-        }
-    }
 }

@@ -3,10 +3,9 @@
 //! Every worker first groups the batch's slots by expert. Then work items are (active expert, rows of its
 //! matrices) pairs going up, output tiles going down.
 
-use crate::adapter;
 use crate::body::expert_groups::{ActiveExpert, ExpertGroups, ExpertRouting, GroupScratch, divide, group};
 use crate::body::panels::{Panels, many_or_few, with_tiles};
-use crate::body::{epilogue, matmul};
+use crate::body::{adapters, epilogue, matmul};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Body, Domain, Kernel, MatrixPart, RowType, ValId};
@@ -241,7 +240,7 @@ pub fn down(
             let ActiveExpert { expert, first, count } = groups.expert(e, active);
             let add = |e: &mut Emit, run: ItemRun, position: Value, results: Value, rows: Value| {
                 let each = |e: &mut Emit, row: Value| groups.row(e, position, row, routed.top_k);
-                adapter::expand(e, cx, part, run, Some(expert), results, rows, RowsOf::Each(&each));
+                adapters::expand(e, cx, part, run, Some(expert), results, rows, RowsOf::Each(&each));
                 let targets = cx.body_scratch(e, areas.targets);
                 let targets = e.at(targets, position, 8);
                 let weights = cx.body_scratch(e, areas.weights);

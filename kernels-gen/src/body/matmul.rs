@@ -5,7 +5,7 @@ use crate::body::{epilogue, listed};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Domain, Kernel, Mat, MatrixPart, RowType, ValId, listed_part};
-use crate::row_op::dot_ukernel;
+use crate::row_op::linear::dot_ukernel;
 use crate::run::{ItemRun, RowsOf, for_runs, run_of, run_of_all};
 use crate::scratch::Scratch;
 use crate::ukernel::{MicroKernel, TILES_PER_CALL, TileOrder};

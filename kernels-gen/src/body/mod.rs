@@ -1,6 +1,7 @@
 //! Kernel bodies: everything but the innermost register tile. One file per body; [`emit`] starts every
 //! kernel.
 
+mod adapters;
 mod attention;
 mod attention_items;
 mod attention_scratch;
@@ -27,8 +28,8 @@ use crate::body::expert_groups::ExpertRouting;
 pub use crate::body::work_sharing::items_per_claim;
 use crate::cx::{Cx, ScratchLayout};
 use crate::emit::Emit;
-use crate::kernel::{Body, Domain, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowOp, RowType, Tiling, ValId};
-use crate::row_op::{self, dot_ukernel};
+use crate::kernel::{Body, Domain, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowType, Tiling, ValId};
+use crate::row_op::{self, linear::dot_ukernel};
 use crate::scratch::Scratch;
 use crate::ukernel::MicroKernel;
 use cranelift_codegen::ir::types::I64;
@@ -49,7 +50,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
     let mut ukernels = Vec::new();
     let row_ops = kernel.body.row_ops();
     let vals: Vec<RowType> = kernel.vals.iter().map(|val| val.row).collect();
-    ukernels.extend(kernel.prologue.iter().chain(row_ops).flat_map(|row_op| row_op::ukernels(&vals, row_op)));
+    ukernels.extend(kernel.prologue.iter().chain(row_ops).flat_map(|op| op.code().ukernels(&vals, None)));
     match &kernel.body {
         Body::Matmul { parts, .. } => {
             let listed = kernel.body.listed_part();
@@ -144,17 +145,15 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, ScratchLayout) {
             Home::Scratch | Home::ScratchExceptWorker0(_) => scratch.take(val.row.stride() * prologue_rows),
         })
         .collect();
-    let row_ops = kernel.body.row_ops();
-    let work = kernel.prologue.iter().chain(row_ops).map(|row_op| match row_op {
-        RowOp::TopK { experts, .. } => experts.next_multiple_of(4) * 4,
-        RowOp::ExpertSum { top_k, .. } => top_k * 8,
-        _ => 0,
-    });
-    let mut layout = ScratchLayout { topk: 0, list: 0, linear_list: 0, body: 0 };
-    layout.topk = scratch.take(work.max().unwrap_or(0));
-    layout.linear_list = scratch.take(8);
-    layout.list = scratch.take(kernel.max_rows * 8);
-    layout.body = scratch.used();
+    let row_ops = kernel.prologue.iter().chain(kernel.body.row_ops());
+    let work = row_ops.map(|op| op.code().work_bytes()).max().unwrap_or(0);
+    // In the order of their places.
+    let layout = ScratchLayout {
+        work: scratch.take(work),
+        linear_list: scratch.take(8),
+        list: scratch.take(kernel.max_rows * 8),
+        body: scratch.used(),
+    };
     let body = match &kernel.body {
         Body::Rows { .. } | Body::Shrink { .. } => 0,
         Body::Matmul { input, parts, .. } => matmul::scratch_bytes(kernel, kernel.vals[*input].row, parts),
@@ -196,21 +195,13 @@ pub fn emit(e: &mut Emit, kernel: &Kernel, params: [Value; 2], ukernels: &BTreeM
         };
         let rows = cx.rows(e, domain);
         let zero = e.i64(0);
-        e.for_range(zero, rows, 1, |e, row| {
-            for row_op in &kernel.prologue {
-                row_op::emit(e, &cx, row_op, row);
-            }
-        });
+        e.for_range(zero, rows, 1, |e, row| row_op::emit(e, &cx, &kernel.prologue, row));
     }
     match &kernel.body {
         Body::Rows { domain, row_ops } => {
             let rows = cx.rows(e, *domain);
             let (start, end) = cx.share(e, rows);
-            e.for_range(start, end, 1, |e, row| {
-                for row_op in row_ops {
-                    row_op::emit(e, &cx, row_op, row);
-                }
-            });
+            e.for_range(start, end, 1, |e, row| row_op::emit(e, &cx, row_ops, row));
         }
         Body::Matmul { domain, input, parts } => matmul::emit(e, &cx, kernel, *domain, *input, parts),
         Body::Experts { input, input_slots, routing, experts, top_k, part, even_rows } => {

@@ -7,8 +7,9 @@
 use crate::adapter::{AdapterEntry, AddDots, SHRUNK_STRIDE, in_groups, tile_bytes};
 use crate::cx::Cx;
 use crate::emit::{Emit, LANES};
+use crate::floats;
 use crate::kernel::{Body, Domain, Kernel, PROLOGUE_TOKENS, RowOp, ShrinkLoraTarget, ValId};
-use crate::row_op::{self, elementwise};
+use crate::row_op;
 use crate::ukernel::add_dot::TOKENS;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::F32X4;
@@ -50,11 +51,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel) {
 
 /// The stages before the shrinking, for rows `first..end`.
 fn run_stages(e: &mut Emit, cx: &Cx, row_ops: &[RowOp], first: Value, end: Value) {
-    e.for_range(first, end, 1, |e, token| {
-        for row_op in row_ops {
-            row_op::emit(e, cx, row_op, token);
-        }
-    });
+    e.for_range(first, end, 1, |e, token| row_op::emit(e, cx, row_ops, token));
 }
 
 impl Shrink<'_> {
@@ -98,7 +95,7 @@ impl Shrink<'_> {
             })[0];
             e.if_nonzero(any, |e| {
                 // Rows of the scratch are those of the group.
-                let cx = &cx.based_at(e, kernel, first);
+                let cx = &cx.based_at(e, &kernel.vals, first);
                 run_stages(e, cx, row_ops, first, end);
                 for lora_target in self.lora_targets {
                     e.for_next(first, end, |e, token| {
@@ -179,7 +176,7 @@ impl Shrink<'_> {
         let zero = e.i64(0);
         e.for_range(zero, count, 1, |e, row| {
             let out = e.at(out, row, SHRUNK_STRIDE);
-            elementwise::zero(e, out, TILE_ROWS);
+            floats::zero(e, out, TILE_ROWS);
         });
         let (a, x) = (e.add(a, before), cx.row(e, self.input, input));
         let x_stride = cx.vals[self.input].stride();

@@ -1,6 +1,6 @@
 //! Attention: the queries, the cache, and how long a context its scratch has room for.
 
-use super::{Checked, CountedRows, KernelChecker, RowAccess};
+use super::checker::{Checked, CountedRows, KernelChecker, RowAccess};
 use crate::kernel::{AttentionBody, RowType};
 use kernmill_plan::format::{BLOCK, TILE_ROWS, f32_row_stride};
 use kernmill_plan::kv::LayerKind;
@@ -21,8 +21,7 @@ impl KernelChecker<'_> {
         if geometry.formats.v.descriptor().rotated {
             self.hadamard(n, geometry.head_dim)?;
         }
-        self.is(body.q, RowType::F32(n))?;
-        self.access(body.q, CountedRows::Tokens, RowAccess::Read)?;
+        self.reads(body.q, RowType::F32(n), CountedRows::Tokens)?;
         self.ensure(tile_tokens > 0 && max_segments > 0 && window != Some(0), || {
             format!("tiles of {tile_tokens} tokens, {max_segments} segments, a window of {window:?}")
         })?;
@@ -48,7 +47,7 @@ impl KernelChecker<'_> {
         }
         self.access(body.out, CountedRows::Tokens, RowAccess::Write)?;
         match &body.lora_input {
-            Some(lora_input) => self.lora_input(lora_input, n, CountedRows::Tokens),
+            Some(kept) => self.kept_rows(kept.out, &kept.lora_targets, n, CountedRows::Tokens),
             None => Ok(()),
         }
     }

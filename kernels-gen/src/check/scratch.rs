@@ -1,9 +1,9 @@
 //! Scratch: what a body keeps there, counted from the description, against what the generator takes for it.
 
-use super::{Checked, KernelChecker};
+use super::checker::{Checked, KernelChecker};
 use crate::body;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowOp, RowType, Tiling,
+    AttentionBody, Body, Domain, Home, Kernel, MatrixPart, PROLOGUE_TOKENS, RowType, Tiling,
 };
 use crate::panel_kind::PanelKind;
 use crate::ukernel::gemm_bf16::{DECODED_TILE as BF16_TILE, GROUP as BF16_GROUP, PANEL_BLOCK, PANEL_ROWS};
@@ -19,49 +19,42 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 const POINTER: usize = 8;
 
 impl KernelChecker<'_> {
-    pub(super) fn scratch(&mut self) -> Checked {
+    pub(super) fn scratch(&mut self, kernel: &Kernel) -> Checked {
         "scratch".clone_into(&mut self.place);
-        let (least, taken) = (least(self.kernel), body::scratch_bytes(self.kernel));
+        let (least, taken) = (self.least_scratch(kernel), body::scratch_bytes(kernel));
         self.ensure(taken >= least, || format!("{taken} bytes, its body keeps {least} there"))
     }
-}
 
-/// Bytes that a kernel keeps in scratch, without gaps.
-pub(super) fn least(kernel: &Kernel) -> usize {
-    let rows = match &kernel.body {
-        Body::Matmul { domain: Domain::LogitRows, .. } => LOGIT_SLAB,
-        _ => PROLOGUE_TOKENS,
-    };
-    let homed = kernel.vals.iter().filter(|val| !matches!(val.home, Home::Operand(_)));
-    let values: usize = homed.map(|val| val.row.stride() * rows).sum();
-    let row_ops = || kernel.prologue.iter().chain(kernel.body.row_ops());
-    let work = row_ops().map(|row_op| match row_op {
-        RowOp::TopK { experts, .. } => experts * 4,
-        RowOp::ExpertSum { top_k, .. } => top_k * 8,
-        RowOp::Linear { .. } => POINTER,
-        _ => 0,
-    });
-    let rows = kernel.max_rows;
-    let of_body = match &kernel.body {
-        Body::Rows { .. } | Body::Shrink { .. } => 0,
-        Body::Matmul { input, parts, .. } => {
-            rows * POINTER + products(kernel, parts, kernel.vals[*input].row, 1)
-        }
-        Body::Panels { routed: None, .. } => rows * POINTER,
-        Body::Panels { routed: Some((_, experts, _)), .. } => sorted(*experts, rows),
-        Body::Experts { input, experts, part, .. } => {
-            let part = std::slice::from_ref(part);
-            sorted(*experts, rows) + products(kernel, part, kernel.vals[*input].row, *experts)
-        }
-        Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
-            let part = MatrixPart::down(mat, *rows_per_item);
-            // Besides, where each entry goes, and its weight.
-            let aims = rows * (POINTER + 4);
-            sorted(*experts, rows) + aims + products(kernel, &[part], kernel.vals[*input].row, *experts)
-        }
-        Body::Attention(attention) => of_attention(attention),
-    };
-    values + work.max().unwrap_or(0) + of_body
+    /// Bytes that a kernel keeps in scratch, without gaps.
+    pub(super) fn least_scratch(&self, kernel: &Kernel) -> usize {
+        let rows = match &kernel.body {
+            Body::Matmul { domain: Domain::LogitRows, .. } => LOGIT_SLAB,
+            _ => PROLOGUE_TOKENS,
+        };
+        let homed = kernel.vals.iter().filter(|val| !matches!(val.home, Home::Operand(_)));
+        let values: usize = homed.map(|val| val.row.stride() * rows).sum();
+        let rows = kernel.max_rows;
+        let of_body = match &kernel.body {
+            Body::Rows { .. } | Body::Shrink { .. } => 0,
+            Body::Matmul { input, parts, .. } => {
+                rows * POINTER + products(kernel, parts, kernel.vals[*input].row, 1)
+            }
+            Body::Panels { routed: None, .. } => rows * POINTER,
+            Body::Panels { routed: Some((_, experts, _)), .. } => sorted(*experts, rows),
+            Body::Experts { input, experts, part, .. } => {
+                let part = std::slice::from_ref(part);
+                sorted(*experts, rows) + products(kernel, part, kernel.vals[*input].row, *experts)
+            }
+            Body::ExpertDown { input, experts, mat, rows_per_item, .. } => {
+                let part = MatrixPart::down(mat, *rows_per_item);
+                // Besides, where each entry goes, and its weight.
+                let aims = rows * (POINTER + 4);
+                sorted(*experts, rows) + aims + products(kernel, &[part], kernel.vals[*input].row, *experts)
+            }
+            Body::Attention(attention) => of_attention(attention),
+        };
+        values + self.work + of_body
+    }
 }
 
 /// A batch's slots sorted by expert: counts, starts, panels and active ones; entries, and pointers to their
@@ -114,10 +107,8 @@ pub(super) fn panel_bytes(kind: PanelKind, k: usize, rows: usize, experts: usize
 /// Items whose results dots leave side by side.
 fn together(part: &MatrixPart) -> usize {
     let tiles = part.rows_per_item / TILE_ROWS;
-    let by_head = |step: &Epilogue| {
-        matches!(step, Epilogue::Rope { .. } | Epilogue::Hadamard { .. } | Epilogue::KvWrite { .. })
-    };
-    let single = part.mats.len() == 1 && !part.epilogue.iter().any(by_head);
+    let by_head = part.epilogue.iter().any(|op| op.facts().head_dim.is_some());
+    let single = part.mats.len() == 1 && !by_head;
     let run = TILES_PER_CALL / tiles.max(1);
     let items = part.mats[0].n.div_ceil(part.rows_per_item);
     if single && TILES_PER_CALL.is_multiple_of(tiles.max(1)) && run >= 1 && items >= run {

@@ -1,16 +1,68 @@
 //! A row of the embedding table as f32.
 
-use crate::emit::{Emit, LANES};
+use super::prelude::*;
 use crate::ukernel::block::data_lines;
 use crate::ukernel::decode::{CHUNKS, Decoder, ScalePlaces};
 use cranelift_codegen::ir::types::{F32X4, I8X16, I32};
-use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::format::{BLOCK, Decode, LINE, PlainDecode, WeightFormat};
+use kernmill_plan::format::{Decode, LINE, PlainDecode, WeightFormat};
+
+/// A row of the embedding table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EmbedRow<V = ValId, O = OperandId> {
+    /// The table.
+    pub table: O,
+    /// Format of the table.
+    pub format: WeightFormat,
+    /// Bytes from one row to the next, or from one tile of 16 rows to the next where the format has blocks.
+    pub row_bytes: usize,
+    /// The row in f32.
+    pub out: V,
+}
+
+impl<V, O> EmbedRow<V, O> {
+    pub(super) fn facts(&self) -> RowOpFacts<'_, V> {
+        RowOpFacts::new("embed", Some(&self.out))
+    }
+
+    pub(super) fn numbered(&self, names: &mut impl Names<V, O>) -> EmbedRow {
+        let out = names.write(&self.out);
+        let table = names.operand(&self.table);
+        EmbedRow { table, format: self.format, row_bytes: self.row_bytes, out }
+    }
+}
+
+impl RowOpCode for EmbedRow {
+    fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
+        check.rows_are(site.rows, CountedRows::Tokens)?;
+        let n = check.f32(self.out)?;
+        let (row, rows_together) = match self.format.decode() {
+            Decode::Plain(decode) => (n * decode.bytes(), 1),
+            Decode::Block(parts) => {
+                check.multiple(n, parts.columns())?;
+                (self.format.tile(n).bytes(), TILE_ROWS)
+            }
+        };
+        check.multiple(n, VECTOR)?;
+        let row_bytes = self.row_bytes;
+        check.ensure(row_bytes >= row, || {
+            format!("rows of the table are {row_bytes} bytes apart and have {row}")
+        })?;
+        check.table(self.table, row_bytes, rows_together)?;
+        check.writes(self.out, RowType::F32(n), site.rows)
+    }
+
+    fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
+        let token = cx.token_id(e, site.row);
+        let table = cx.operand(e, self.table);
+        let out = site.val(e, cx, self.out);
+        emit(e, self.format, (table, self.row_bytes), token, out, cx.len(self.out));
+    }
+}
 
 /// Converts the `n` elements of row `row` of the table at `table` to f32 at `out`. `stride` is the bytes from
 /// one row to the next, or from one tile of 16 rows to the next where the format has blocks. n is a multiple
 /// of 4, or whole blocks.
-pub fn emit(
+fn emit(
     e: &mut Emit,
     format: WeightFormat,
     (table, stride): (Value, usize),

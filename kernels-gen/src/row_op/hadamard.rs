@@ -1,13 +1,44 @@
 //! Hadamard transforms of blocks of 64 or 32 elements, in place or to elsewhere: sums and differences, not
 //! divided by anything, and the way back.
 
-use crate::emit::{Emit, LANES};
+use super::prelude::*;
 use cranelift_codegen::ir::types::{F32X4, I32X4};
-use cranelift_codegen::ir::{InstBuilder, Value};
+use kernmill_plan::kv::hadamard_block;
 
-/// f32 `[n]` in blocks of `block`.
-pub fn emit(e: &mut Emit, x: Value, out: Value, n: usize, block: usize) {
-    emit_times(e, x, out, n, block, None);
+/// Each head through a Hadamard transform.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HadamardRow<V = ValId> {
+    /// Read: whole heads; in an epilogue one.
+    pub x: RowPlace<V>,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// Written; results in place.
+    pub out: RowPlace<V>,
+}
+
+impl<V> HadamardRow<V> {
+    pub(super) fn facts(&self) -> RowOpFacts<'_, V> {
+        RowOpFacts { head_dim: Some(self.head_dim), ..RowOpFacts::on("hadamard", &self.x, self.out.row()) }
+    }
+
+    pub(super) fn numbered<O>(&self, names: &mut impl Names<V, O>) -> HadamardRow {
+        let out = self.out.written(names);
+        HadamardRow { x: self.x.numbered(names), head_dim: self.head_dim, out }
+    }
+}
+
+impl RowOpCode for HadamardRow {
+    fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
+        let n = site.input(check, self.x)?;
+        site.output(check, self.out, n)?;
+        site.heads(check, n, self.head_dim)?;
+        check.hadamard(n, self.head_dim)
+    }
+
+    fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
+        let (x, out) = (site.place(e, cx, self.x), site.place(e, cx, self.out));
+        emit_times(e, x, out, site.columns(cx, self.x), hadamard_block(self.head_dim), None);
+    }
 }
 
 /// Takes the transform of f32 `[n]` back, in place: it is its own inverse but for a factor of `block`.
@@ -15,6 +46,7 @@ pub fn emit_inverse(e: &mut Emit, x: Value, n: usize, block: usize) {
     emit_times(e, x, x, n, block, Some(1.0 / block as f32));
 }
 
+/// Blocks of f32 `[n]`, each element times `factor` at the end.
 fn emit_times(e: &mut Emit, x: Value, out: Value, n: usize, block: usize, factor: Option<f32>) {
     e.for_count(n / block, |e, i| {
         let (x, out) = (e.at(x, i, block * 4), e.at(out, i, block * 4));

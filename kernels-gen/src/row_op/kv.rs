@@ -1,14 +1,11 @@
-//! Keys and values: rounding, and their way into the paged cache.
+//! Elements of keys and values: rounding to a format of the KV cache.
 
 use super::kv_integers;
-use super::kv_plane::HeadPlane;
-use crate::cx::KvSlot;
 use crate::emit::{Emit, LANES, MEM};
 use crate::integers;
-use crate::kernel::KvPlane;
 use cranelift_codegen::ir::types::{F32X4, I8, I16, I32};
 use cranelift_codegen::ir::{InstBuilder, Type, Value};
-use kernmill_plan::kv::{KvFormat, KvGeometry, KvRow};
+use kernmill_plan::kv::{KvFormat, KvRow};
 
 /// A row of f32 `[n]` to a format of the cache, n a multiple of 4.
 pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize, to: KvRow) {
@@ -23,7 +20,7 @@ pub fn cast(e: &mut Emit, x: Value, out: Value, n: usize, to: KvRow) {
 }
 
 /// Rounds four elements and stores them beside each other.
-fn store(e: &mut Emit, value: Value, out: Value, format: KvFormat) {
+pub fn store(e: &mut Emit, value: Value, out: Value, format: KvFormat) {
     match format {
         KvFormat::F16 => {
             let half = e.f32_to_f16(value);
@@ -39,7 +36,7 @@ fn store(e: &mut Emit, value: Value, out: Value, format: KvFormat) {
 }
 
 /// Rounds four elements and stores them `stride` bytes apart.
-fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvFormat) {
+pub fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvFormat) {
     let rounded = match format {
         KvFormat::F16 => e.f32_to_f16(value),
         KvFormat::Fp8 => e.f32_to_fp8(value),
@@ -60,47 +57,10 @@ fn scatter(e: &mut Emit, value: Value, out: Value, stride: usize, format: KvForm
 }
 
 /// An integer as wide as an element, of formats without scales.
-fn element_type(format: KvFormat) -> Type {
+pub fn element_type(format: KvFormat) -> Type {
     match format {
         KvFormat::F16 => I16,
         KvFormat::Fp8 => I8,
         KvFormat::F32 | KvFormat::Int8 | KvFormat::Int4 => I32,
     }
-}
-
-/// Copies a row of all heads, already in the cache's format, into the cache.
-pub fn store_row(e: &mut Emit, x: Value, slot: KvSlot, plane: KvPlane, geometry: &KvGeometry) {
-    let format = geometry.format(plane);
-    e.for_count(geometry.kv_heads, |e, head| {
-        let at = HeadPlane::new(e, slot, head, plane, geometry);
-        if format.is_scaled() {
-            return kv_integers::store_head(e, x, head, &at, geometry.kv_heads);
-        }
-        let source = e.at(x, head, format.elements_bytes(geometry.head_dim));
-        let target = at.token_start(e);
-        e.for_count(geometry.head_dim, |e, d| {
-            let source = e.at(source, d, format.elements_bytes(1));
-            let target = e.at(target, d, at.element_stride());
-            let value = e.load(element_type(format), source, 0);
-            e.store(value, target, 0);
-        });
-    });
-}
-
-/// Writes one head's f32 `[head_dim]` into the cache, rounding to its format.
-pub fn write_head(e: &mut Emit, x: Value, slot: KvSlot, head: Value, plane: KvPlane, geometry: &KvGeometry) {
-    let at = HeadPlane::new(e, slot, head, plane, geometry);
-    if at.format.is_scaled() {
-        return kv_integers::write_head(e, x, &at);
-    }
-    let (target, stride) = (at.token_start(e), at.element_stride());
-    e.for_count(geometry.head_dim / LANES, |e, i| {
-        let source = e.at(x, i, LANES * 4);
-        let target = e.at(target, i, LANES * stride);
-        let value = e.load(F32X4, source, 0);
-        match plane {
-            KvPlane::V => store(e, value, target, at.format),
-            KvPlane::K => scatter(e, value, target, stride, at.format),
-        }
-    });
 }

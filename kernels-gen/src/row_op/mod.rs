@@ -1,139 +1,132 @@
-//! Stages: what is done to one row. One file per kind of work; each takes addresses and emits loops over the
-//! row.
+//! Operations on rows: stages over rows of values, and epilogues, which work on an item's results.
+//!
+//! Each has a file of its own: what it is, what it reads and writes and what the checker demands of that, its
+//! code, and its cost. The list here makes one type of them. A new operation is a file, its `mod` and `use`,
+//! and a line of the list.
 
-pub mod bf16;
-pub mod elementwise;
-pub mod embed;
-pub mod expert_sum;
-pub mod hadamard;
-pub mod kv;
+mod bf16;
+mod elementwise;
+mod embed;
+mod expert_sum;
+pub(crate) mod hadamard;
+mod kv;
 mod kv_integers;
 mod kv_plane;
-pub mod quantize;
-pub mod rope;
-pub mod topk;
+mod kv_store;
+pub(crate) mod linear;
+mod operation;
+mod prelude;
+pub(crate) mod quantize;
+mod rms_norm;
+mod rope;
+mod round;
+mod select_row;
+pub(crate) mod site;
+mod store;
+mod topk;
 
-use crate::adapter;
+pub use elementwise::ElementwiseRow;
+pub use embed::EmbedRow;
+pub use expert_sum::ExpertSumRow;
+pub use hadamard::HadamardRow;
+pub use kv_store::KvStoreRow;
+pub use linear::LinearRow;
+pub(crate) use operation::RowOpCode;
+pub use operation::{RowOpFacts, RowWork};
+pub use rms_norm::RmsNormRow;
+pub use rope::RopeRow;
+pub use round::{RoundRow, RoundTo};
+pub use select_row::SelectRow;
+pub use site::RowPlace;
+pub use store::StoreRow;
+pub use topk::TopKRow;
+
 use crate::cx::Cx;
 use crate::emit::Emit;
-use crate::kernel::{FloatBits, Mat, RowOp, RowType};
-use crate::ukernel::MicroKernel;
+use crate::names::Names;
+use crate::values::{OperandId, ValId};
 use cranelift_codegen::ir::Value;
-use kernmill_plan::format::TILE_ROWS;
-use kernmill_plan::kv::hadamard_block;
+use site::OpSite;
 
-/// Micro-kernels that a stage calls.
-pub fn ukernels(vals: &[RowType], row_op: &RowOp) -> Vec<MicroKernel> {
-    match row_op {
-        RowOp::RmsNorm { x, eps, .. } => vec![norm_ukernel(vals[*x].len(), *eps)],
-        RowOp::Quantize { .. } => vec![MicroKernel::Quantize],
-        RowOp::Elementwise { expr, inputs, out } => {
-            elementwise::map(expr, inputs.len(), vals[*out].len()).map(MicroKernel::Map).into_iter().collect()
+macro_rules! row_ops {
+    ($($(#[$doc:meta])* $op:ident($row:ident<$($name:ident),+>)),+ $(,)?) => {
+        /// Something done to one row: of a value, or of an item's results, in an epilogue. Values are `V`;
+        /// weights and pools are operands `O`; numbers are shapes. The compiler names values and operands by
+        /// its graph until it makes a kernel ([`crate::names`]).
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum RowOp<V = ValId, O = OperandId> {
+            $($(#[$doc])* $op($row<$($name),+>)),+
         }
-        RowOp::Linear { x, mat, .. } => vec![dot_ukernel(mat, vals[*x], 1)],
-        _ => Vec::new(),
+
+        $(impl<V, O> From<$row<$($name),+>> for RowOp<V, O> {
+            fn from(op: $row<$($name),+>) -> Self {
+                RowOp::$op(op)
+            }
+        })+
+
+        impl<V, O> RowOp<V, O> {
+            /// The properties that passes ask for.
+            pub fn facts(&self) -> RowOpFacts<'_, V> {
+                match self {
+                    $(RowOp::$op(op) => op.facts()),+
+                }
+            }
+
+            /// The operation by numbers: first of what it writes, then of what it reads.
+            pub fn numbered(&self, names: &mut impl Names<V, O>) -> RowOp {
+                match self {
+                    $(RowOp::$op(op) => op.numbered(names).into()),+
+                }
+            }
+        }
+
+        impl RowOp {
+            /// The checks and the code.
+            pub(crate) fn code(&self) -> &dyn RowOpCode {
+                match self {
+                    $(RowOp::$op(op) => op),+
+                }
+            }
+        }
+    };
+}
+
+row_ops! {
+    /// A row of the embedding table.
+    Embed(EmbedRow<V, O>),
+    /// A norm: see docs/dev/numerics.md.
+    RmsNorm(RmsNormRow<V, O>),
+    /// f32 to fewer bits.
+    Round(RoundRow<V>),
+    /// An expression of f32.
+    Elementwise(ElementwiseRow<V>),
+    /// Rotates each head.
+    Rope(RopeRow<V, O>),
+    /// Each head through a Hadamard transform.
+    Hadamard(HadamardRow<V>),
+    /// Keys or values into the cache.
+    KvStore(KvStoreRow<V, O>),
+    /// A small matrix, all of it by one worker (the router).
+    Linear(LinearRow<V, O>),
+    /// The k largest logits and their weights.
+    TopK(TopKRow<V>),
+    /// The row that a wanted row stands for.
+    SelectRow(SelectRow<V>),
+    /// Weighted sum of a token's expert rows in ascending expert id.
+    ExpertSum(ExpertSumRow<V>),
+    /// f32 as they are.
+    Store(StoreRow<V, O>),
+}
+
+impl RowOp {
+    /// The arithmetic for one row, where rows have as many elements as `len` says.
+    pub fn work(&self, len: &dyn Fn(ValId) -> usize) -> RowWork {
+        let elements = || self.facts().out.map_or(0, |out| len(*out));
+        self.code().work(len).unwrap_or_else(|| RowWork { elements: elements(), weights: 0 })
     }
 }
 
-fn norm_ukernel(n: usize, eps: FloatBits) -> MicroKernel {
-    MicroKernel::RmsNorm { n, eps: eps.bits() }
-}
-
-/// Emits `row_op` for row `row` of its values.
-pub fn emit(e: &mut Emit, cx: &Cx, row_op: &RowOp, row: Value) {
-    match row_op {
-        RowOp::Embed { table, format, row_bytes, out } => {
-            let token = cx.token_id(e, row);
-            let table = cx.operand(e, *table);
-            let target = cx.row(e, *out, row);
-            embed::emit(e, *format, (table, *row_bytes), token, target, cx.len(*out));
-        }
-        RowOp::RmsNorm { x, weight, eps, out } => {
-            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            let weight = cx.operand(e, *weight);
-            e.call(cx.ukernel(norm_ukernel(cx.len(*x), *eps)), &[source, weight, target]);
-        }
-        RowOp::Quantize { x, out } => {
-            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            let target = quantize::Q8Ptr::of_row(e, target, cx.len(*out));
-            quantize::emit(e, cx, source, target, cx.len(*x));
-        }
-        RowOp::Bf16Cast { x, out } => {
-            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            bf16::emit(e, source, target, cx.len(*x));
-        }
-        RowOp::Elementwise { expr, inputs, out } => {
-            let sources: Vec<Value> = inputs.iter().map(|x| cx.row(e, *x, row)).collect();
-            let target = cx.row(e, *out, row);
-            elementwise::emit(e, cx, expr, &sources, target, cx.len(*out));
-        }
-        RowOp::Rope { x, table, head_dim, out } => {
-            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            let table = cx.rope_row(e, *table, *head_dim, row);
-            e.for_count(cx.len(*x) / head_dim, |e, head| {
-                let (source, target) = (e.at(source, head, head_dim * 4), e.at(target, head, head_dim * 4));
-                rope::emit(e, source, table, target, *head_dim);
-            });
-        }
-        RowOp::Hadamard { x, head_dim, out } => {
-            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            hadamard::emit(e, source, target, cx.len(*x), hadamard_block(*head_dim));
-        }
-        RowOp::KvCast { x, to, out } => {
-            let (source, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            kv::cast(e, source, target, cx.len(*x), *to);
-        }
-        RowOp::KvStore { x, pool, plane, kind, geometry } => {
-            let source = cx.row(e, *x, row);
-            let slot = cx.kv_slot(e, *pool, *kind, geometry, row);
-            kv::store_row(e, source, slot, *plane, geometry);
-        }
-        RowOp::Linear { x, mat, out } => linear(e, cx, mat, *x, *out, row),
-        RowOp::TopK { x, experts, k, out } => {
-            let (logits, target) = (cx.row(e, *x, row), cx.row(e, *out, row));
-            let work = cx.topk_scratch(e);
-            topk::emit(e, logits, work, target, *experts, *k);
-        }
-        RowOp::SelectRow { x, out } => {
-            let source_row = cx.logit_index(e, row);
-            let (source, target) = (cx.row(e, *x, source_row), cx.row(e, *out, row));
-            elementwise::copy(e, source, target, cx.len(*out));
-        }
-        RowOp::ExpertSum { y, routing, top_k, out } => {
-            let first = e.mul_imm(row, *top_k as i64);
-            let rows = cx.row(e, *y, first);
-            let (routes, target) = (cx.row(e, *routing, row), cx.row(e, *out, row));
-            let work = cx.topk_scratch(e);
-            expert_sum::emit(e, rows, cx.vals[*y].stride(), routes, work, target, *top_k, cx.len(*out));
-        }
-    }
-}
-
-/// A whole small matrix times one row.
-fn linear(e: &mut Emit, cx: &Cx, mat: &Mat, x: usize, out: usize, row: Value) {
-    let ukernel = dot_ukernel(mat, cx.vals[x], 1);
-    let (source, target) = (cx.row(e, x, row), cx.row(e, out, row));
-    let list = cx.linear_list(e);
-    e.store(source, list, 0);
-    let base = cx.operand(e, mat.operand);
-    let stride = e.i64(0);
-    e.for_count(mat.n.div_ceil(TILE_ROWS), |e, tile| {
-        let weights = e.at(base, tile, mat.tile_stride);
-        let target = e.at(target, tile, TILE_ROWS * 4);
-        e.call(cx.ukernel(ukernel), &[weights, list, target, stride]);
-    });
-    adapter::expand_row(e, cx, mat, row, target);
-    if let Some(bias) = mat.bias {
-        let bias = cx.operand(e, bias);
-        elementwise::add_in_place(e, target, bias, mat.n);
-    }
-}
-
-/// The dot micro-kernel for `tokens` rows of an input of that type.
-pub fn dot_ukernel(mat: &Mat, input: RowType, tokens: usize) -> MicroKernel {
-    let (format, k) = (mat.format, mat.k);
-    match input {
-        RowType::Q8(_) => MicroKernel::DotQ8 { format, k, tokens },
-        _ => MicroKernel::DotF32 { format, k, tokens },
-    }
+/// Emits operations for row `row` of their values.
+pub(crate) fn emit(e: &mut Emit, cx: &Cx, row_ops: &[RowOp], row: Value) {
+    row_ops.iter().for_each(|op| op.code().emit(e, cx, &OpSite::row(row)));
 }

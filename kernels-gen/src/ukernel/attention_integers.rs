@@ -24,8 +24,8 @@
 use super::attention::{SCORE_STRIDE, each_block};
 use super::softmax::softmax;
 use crate::emit::{Emit, LANES};
+use crate::floats;
 use crate::integers::{self, Rounding};
-use crate::row_op::elementwise;
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::types::{F32X4, I8X16, I16, I16X8, I32, I32X4, I64};
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -234,7 +234,7 @@ fn powers(e: &mut Emit, [row, blocks, first, end, max, sum]: [Value; 6]) {
     for (from, to) in [(zero, start), (stop, blocks)] {
         e.for_range(from, to, 1, |e, block| {
             let row = e.at(row, block, BLOCK_TOKENS * 4);
-            elementwise::zero(e, row, BLOCK_TOKENS);
+            floats::zero(e, row, BLOCK_TOKENS);
         });
     }
     let (row, before) = (e.at(row, start, BLOCK_TOKENS * 4), e.mul_imm(start, BLOCK_TOKENS as i64));

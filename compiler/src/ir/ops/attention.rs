@@ -13,7 +13,8 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use crate::ir::eval::state::{CachedRows, Data, LayerKv, OpState};
 use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::{KvPlane, RowOp};
+use kernmill_kernels_gen::kernel::KvPlane;
+use kernmill_kernels_gen::row_op::{KvStoreRow, RowPlace};
 use kernmill_plan::kv::{
     KvFormat, KvGeometry, KvPair, KvRow, LayerKind, hadamard_block, to_int8, to_weights,
 };
@@ -55,13 +56,8 @@ impl Attention {
     pub fn cache_writes(&self, node: &Node) -> [GraphRowOp; 2] {
         let (kind, geometry) = (self.layer_kind(), self.geometry());
         let pool = OperandRef::Kv(self.layer, kind);
-        [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| RowOp::KvStore {
-            x: node.inputs[i],
-            pool,
-            plane,
-            kind,
-            geometry,
-        })
+        [(1, KvPlane::K), (2, KvPlane::V)]
+            .map(|(i, plane)| KvStoreRow { x: RowPlace::Row(node.inputs[i]), pool, plane, kind, geometry }.into())
     }
 }
 

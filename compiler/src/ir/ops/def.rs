@@ -8,10 +8,10 @@ use super::sample::KnownValues;
 use super::spec_node::SpecNode;
 use crate::ir::cursor::LineCursor;
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{Graph, GraphEpilogue, GraphMat, GraphRowOp, Node, Op, TensorId, Type, ValueId};
+use crate::ir::{Graph, GraphMat, GraphRowOp, Node, Op, TensorId, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
 use kernmill_kernels_gen::expr::Expr;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::{ElementwiseRow, RowPlace};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
@@ -45,11 +45,13 @@ pub trait OpDef {
     /// The row operation, for ops that may be in kernels over rows.
     fn row_op(&self, node: &Node, _kernels: &dyn Packed) -> Option<GraphRowOp> {
         let expr = self.expr()?;
-        Some(RowOp::Elementwise { expr, inputs: node.inputs.clone(), out: node.output })
+        let (inputs, out) = (node.inputs.clone(), RowPlace::Row(node.output));
+        Some(ElementwiseRow { expr, inputs, out }.into())
     }
 
-    /// The effect of an op that is not elementwise on results in an epilogue.
-    fn in_epilogue(&self, _: &Node) -> Option<InEpilogue> {
+    /// The row operation on the results of an epilogue, for an op that is not elementwise. One that writes a
+    /// value rounds and stores them, and nothing comes behind it; others change them in place.
+    fn in_epilogue(&self, _: &Node) -> Option<GraphRowOp> {
         None
     }
 
@@ -159,15 +161,6 @@ pub struct SpecOp {
     pub info: OpInfo,
     /// Adds its graph nodes; returns the value that they compute.
     pub lower: fn(&mut dyn SpecNode) -> SpecResult<ValueId>,
-}
-
-/// The effect of an op on the results that an epilogue has at hand.
-#[derive(Clone, Debug, PartialEq)]
-pub enum InEpilogue {
-    /// Changes them in place.
-    Changes(GraphEpilogue),
-    /// Rounds and stores them: nothing comes behind it.
-    Ends(GraphEpilogue),
 }
 
 /// The interface of the pass that makes kernels, for row operations.

@@ -8,7 +8,7 @@ use super::spec_node::SpecNode;
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, OperandRef, Role, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::EmbedRow;
 
 /// `ids; table -> f32`: rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,12 +44,12 @@ impl OpDef for Embed {
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
         let table = node.tensors[0];
-        Some(RowOp::Embed {
+        Some(EmbedRow {
             table: OperandRef::Tensor(table),
             format: kernels.graph().tensor(table).format,
             row_bytes: kernels.row_bytes(table),
             out: node.output,
-        })
+        }.into())
     }
 
     fn multiples(&self, width: usize) -> Vec<(&'static str, usize, usize)> {

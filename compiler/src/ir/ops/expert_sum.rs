@@ -13,7 +13,7 @@ use crate::ir::RowKind;
 use crate::ir::eval::num::accumulate;
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Role, Rows, Type, ValueId};
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::ExpertSumRow;
 
 /// `y f32 [Slots, n], routing -> f32 [T, n]`: sums the rows of a token's experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,7 +77,7 @@ impl OpDef for ExpertSum {
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
         let (y, routing) = (node.inputs[0], node.inputs[1]);
         let top_k = kernels.graph().value(routing).ty.cols();
-        Some(RowOp::ExpertSum { y, routing, top_k, out: node.output })
+        Some(ExpertSumRow { y, routing, top_k, out: node.output }.into())
     }
 }
 

@@ -3,13 +3,13 @@
 //! Two heads have the same dot product before it as after it, divided by the elements of a block. It spreads
 //! a few large elements over all, so that rounding to few bits loses less.
 
-use super::def::{InEpilogue, OpDef, OpKind, Outline, Packed};
+use super::def::{OpDef, OpKind, Outline, Packed};
 use super::form::{Input, OpForm, Operands, ensure};
 use super::places::ANYWHERE;
 use crate::ir::eval::num::hadamard;
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{GraphEpilogue, GraphRowOp, Node, Type};
-use kernmill_kernels_gen::kernel::RowOp;
+use crate::ir::{GraphRowOp, Node, Type};
+use kernmill_kernels_gen::row_op::{HadamardRow, RowPlace};
 use kernmill_plan::kv::hadamard_block;
 
 /// `f32 -> f32`: each head through a Hadamard transform.
@@ -51,10 +51,12 @@ impl OpDef for Hadamard {
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        Some(RowOp::Hadamard { x: node.inputs[0], head_dim: self.head_dim, out: node.output })
+        let (x, out) = (RowPlace::Row(node.inputs[0]), RowPlace::Row(node.output));
+        Some(HadamardRow { x, head_dim: self.head_dim, out }.into())
     }
 
-    fn in_epilogue(&self, _: &Node) -> Option<InEpilogue> {
-        Some(InEpilogue::Changes(GraphEpilogue::Hadamard { head_dim: self.head_dim }))
+    fn in_epilogue(&self, _: &Node) -> Option<GraphRowOp> {
+        let at_hand = RowPlace::Results;
+        Some(HadamardRow { x: at_hand, head_dim: self.head_dim, out: at_hand }.into())
     }
 }

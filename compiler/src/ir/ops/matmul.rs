@@ -11,7 +11,7 @@ use crate::ir::eval::num::{dot4, tiledot};
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Role, RowKind, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::LinearRow;
 
 /// `x, [routing], [shrunk]; matrix, [bias] -> f32`: products of a row with every row of a matrix. With a
 /// routing, rows are slots, and each has its expert's matrix.
@@ -177,7 +177,7 @@ impl OpDef for MatMul {
     }
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
-        Some(RowOp::Linear { x: node.inputs[0], mat: kernels.mat(node), out: node.output })
+        Some(LinearRow { x: node.inputs[0], mat: kernels.mat(node), out: node.output }.into())
     }
 }
 

@@ -15,7 +15,7 @@ mod spec_node;
 
 #[cfg(test)]
 pub use attention::attend;
-pub use def::{InEpilogue, OpDef, OpKind, Outline, Packed};
+pub use def::{OpDef, OpKind, Outline, Packed};
 pub use keys::Activations;
 pub use matmul::{Factor, MatrixRows};
 pub(crate) use spec_node::SpecNode;

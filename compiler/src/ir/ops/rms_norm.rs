@@ -9,7 +9,7 @@ use crate::ir::eval::num::sum_squares;
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, OperandRef, Role, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::RmsNormRow;
 
 /// `x; weight -> f32`: divides rows by their root mean square.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,12 +61,12 @@ impl OpDef for RmsNorm {
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        Some(RowOp::RmsNorm {
+        Some(RmsNormRow {
             x: node.inputs[0],
             weight: OperandRef::Tensor(node.tensors[0]),
             eps: self.eps.into(),
             out: node.output,
-        })
+        }.into())
     }
 
     fn multiples(&self, width: usize) -> Vec<(&'static str, usize, usize)> {

@@ -1,15 +1,15 @@
 //! `rope`: each head of a row rotated by its token's position.
 
-use super::def::{InEpilogue, OpDef, OpKind, Outline, Packed, SpecOp};
+use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
 use super::form::{Input, OpForm, Operands, ensure};
 use super::keys::{INPUT, OpInfo, ParamKind, required};
 use super::places::ANYWHERE;
 use super::spec_node::SpecNode;
 use crate::ir::RowKind;
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{GraphEpilogue, GraphRowOp, Node, OperandRef, Rows, Type, ValueId};
+use crate::ir::{GraphRowOp, Node, OperandRef, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::{RopeRow, RowPlace};
 
 /// `x f32 [rows, heads * head_dim] -> f32`: rotates each head by its token's position.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -89,11 +89,13 @@ impl OpDef for Rope {
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
         let table = OperandRef::Rope(self.rope);
-        Some(RowOp::Rope { x: node.inputs[0], table, head_dim: self.head_dim, out: node.output })
+        let (x, out) = (RowPlace::Row(node.inputs[0]), RowPlace::Row(node.output));
+        Some(RopeRow { x, table, head_dim: self.head_dim, out }.into())
     }
 
-    fn in_epilogue(&self, _: &Node) -> Option<InEpilogue> {
-        Some(InEpilogue::Changes(GraphEpilogue::Rope { table: OperandRef::Rope(self.rope) }))
+    fn in_epilogue(&self, _: &Node) -> Option<GraphRowOp> {
+        let (at_hand, table) = (RowPlace::Results, OperandRef::Rope(self.rope));
+        Some(RopeRow { x: at_hand, table, head_dim: self.head_dim, out: at_hand }.into())
     }
 
     fn multiples(&self, _: usize) -> Vec<(&'static str, usize, usize)> {

@@ -1,14 +1,14 @@
 //! `quantize_q8`, `bf16_cast` and `kv_cast`: rows rounded to q8 for products with matrices in blocks, to bf16
 //! for experts in MXFP4, or to a format of the KV cache.
 
-use super::def::{InEpilogue, OpDef, OpKind, Outline, Packed};
+use super::def::{OpDef, OpKind, Outline, Packed};
 use super::form::{Input, OpForm, Operands, ensure};
 use super::places::{ANYWHERE, KernelPosition, KernelTemplate};
 use crate::ir::cursor::{LineCursor, unknown};
 use crate::ir::eval::num::{quantize_block, round_bf16};
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{GraphEpilogue, GraphRowOp, Node, Op, Rows, Type};
-use kernmill_kernels_gen::kernel::RowOp;
+use crate::ir::{GraphRowOp, Node, Op, Rows, Type};
+use kernmill_kernels_gen::row_op::{RoundRow, RoundTo, RowPlace};
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::{KvElements, KvFormat, KvRow};
 
@@ -124,20 +124,20 @@ impl OpDef for Round {
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        let (x, out) = (node.inputs[0], node.output);
-        Some(match self {
-            Round::Q8 => RowOp::Quantize { x, out },
-            Round::Bf16 => RowOp::Bf16Cast { x, out },
-            Round::Kv(to) => RowOp::KvCast { x, to: *to, out },
-        })
+        Some(RoundRow { x: RowPlace::Row(node.inputs[0]), to: self.to(), out: node.output }.into())
     }
 
-    fn in_epilogue(&self, node: &Node) -> Option<InEpilogue> {
-        let out = node.output;
-        Some(InEpilogue::Ends(match self {
-            Round::Q8 => GraphEpilogue::Quantize { out },
-            Round::Bf16 => GraphEpilogue::Bf16Cast { out },
-            Round::Kv(to) => GraphEpilogue::KvCast { to: *to, out },
-        }))
+    fn in_epilogue(&self, node: &Node) -> Option<GraphRowOp> {
+        Some(RoundRow { x: RowPlace::Results, to: self.to(), out: node.output }.into())
+    }
+}
+
+impl Round {
+    fn to(self) -> RoundTo {
+        match self {
+            Round::Q8 => RoundTo::Q8,
+            Round::Bf16 => RoundTo::Bf16,
+            Round::Kv(row) => RoundTo::Kv(row),
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::ir::eval::num::exp;
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::TopKRow;
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::limit;
 
@@ -67,7 +67,8 @@ impl OpDef for RouterTopk {
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
         let experts = kernels.graph().value(node.inputs[0]).ty.cols();
-        Some(RowOp::TopK { x: node.inputs[0], experts, k: self.k as usize, out: node.output })
+        let k = self.k as usize;
+        Some(TopKRow { x: node.inputs[0], experts, k, out: node.output }.into())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ir::RowKind;
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::SelectRow;
 
 /// `x [T, n] -> f32 [Wanted, n]`: the rows whose logits are wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +48,7 @@ impl OpDef for SelectRows {
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        Some(RowOp::SelectRow { x: node.inputs[0], out: node.output })
+        Some(SelectRow { x: node.inputs[0], out: node.output }.into())
     }
 }
 

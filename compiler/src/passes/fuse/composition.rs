@@ -1,7 +1,8 @@
 //! A kernel in terms of the graph.
 
 use crate::ir::ops;
-use crate::ir::{Graph, GraphEpilogue, NodeId, ValueId};
+use crate::ir::{Graph, GraphRowOp, NodeId, ValueId};
+use kernmill_kernels_gen::row_op::StoreRow;
 
 /// A kernel in terms of the graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,8 +65,8 @@ impl Composition {
             }
             _ if ops::is_row_op(node) => Composition::Rows(vec![id]),
             _ => {
-                let part =
-                    ComposedPart { roots: vec![id], steps: vec![GraphEpilogue::Store { out: node.output }] };
+                let steps = vec![StoreRow::results(node.output).into()];
+                let part = ComposedPart { roots: vec![id], steps };
                 match node.base_inputs().get(1) {
                     Some(&routing) => Composition::Experts { input: node.inputs[0], routing, part },
                     None => Composition::Matmul { input: node.inputs[0], parts: vec![part] },
@@ -81,5 +82,5 @@ pub struct ComposedPart {
     /// The matrix products, in the rule's order.
     pub roots: Vec<NodeId>,
     /// The steps that their results go through, in order.
-    pub steps: Vec<GraphEpilogue>,
+    pub steps: Vec<GraphRowOp>,
 }

@@ -3,7 +3,7 @@
 use crate::ir::ops::Packed;
 use crate::ir::{GraphRowOp, NodeId, Uses, ValueId};
 use kernmill_kernels_gen::expr::Expr;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::{ElementwiseRow, RowOp, RowPlace};
 use kernmill_kernels_gen::ukernel::map::MAX_INPUTS;
 
 /// Operators of a fused expression at most: a value that is read twice counts twice.
@@ -24,14 +24,18 @@ pub fn row_steps(
     for id in nodes {
         let node = kernels.graph().node(*id);
         let step = node.op.def().row_op(node, kernels).ok_or(*id)?;
-        let RowOp::Elementwise { mut expr, mut inputs, out } = step else {
+        let RowOp::Elementwise(ElementwiseRow { mut expr, mut inputs, out }) = step else {
             steps.push(step);
             continue;
         };
         let mut at = 0;
         while at < steps.len() {
             let merged = match &steps[at] {
-                RowOp::Elementwise { expr: inner, inputs: read, out: value } => {
+                RowOp::Elementwise(ElementwiseRow {
+                    expr: inner,
+                    inputs: read,
+                    out: RowPlace::Row(value),
+                }) => {
                     let alone = uses.users(*value) == [*id] && !outputs.contains(value);
                     alone.then(|| merge(&expr, &inputs, *value, inner, read)).flatten()
                 }
@@ -46,7 +50,7 @@ pub fn row_steps(
                 None => at += 1,
             }
         }
-        steps.push(RowOp::Elementwise { expr, inputs, out });
+        steps.push(ElementwiseRow { expr, inputs, out }.into());
     }
     Ok(steps)
 }

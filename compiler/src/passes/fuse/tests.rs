@@ -7,7 +7,7 @@ use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, Rng, Twist, build, random_weights};
 use expect_test::expect;
-use kernmill_kernels_gen::kernel::RowOp;
+use kernmill_kernels_gen::row_op::RowOp;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::Level;
 
@@ -300,9 +300,11 @@ fn elementwise_chains_become_one_expression() {
     let shown: Vec<String> = steps
         .iter()
         .map(|step| match step {
-            RowOp::Elementwise { expr, inputs, out } => {
-                let names: Vec<&str> = inputs.iter().map(|value| graph.value(*value).name.as_str()).collect();
-                format!("{} = {}", graph.value(*out).name, expr.text(&names))
+            RowOp::Elementwise(op) => {
+                let out = step.facts().out.unwrap();
+                let names: Vec<&str> =
+                    op.inputs.iter().map(|value| graph.value(*value).name.as_str()).collect();
+                format!("{} = {}", graph.value(*out).name, op.expr.text(&names))
             }
             _ => "node".to_owned(),
         })

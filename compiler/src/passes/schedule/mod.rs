@@ -6,7 +6,7 @@
 use crate::ir::{Graph, OperandRef};
 use crate::passes::memory::BufferRequest;
 use crate::passes::select::{KernelUse, Selection, max_rows, row_stride};
-use kernmill_kernels_gen::kernel::{Body, Epilogue, Kernel, RowOp};
+use kernmill_kernels_gen::kernel::{Body, Kernel, RowOp};
 use kernmill_plan::limit;
 use kernmill_plan::program::{TokenRows, WantedOnly};
 use std::collections::{BTreeSet, HashMap};
@@ -140,13 +140,12 @@ fn wanted_only(batch: &[&KernelUse], lives: &Lives<'_>) -> Option<WantedOnly> {
 }
 
 fn writes_cache(kernel: &Kernel) -> bool {
-    let of_row = |op: &RowOp| matches!(op, RowOp::KvStore { .. });
-    let of_part = |step: &Epilogue| matches!(step, Epilogue::KvWrite { .. });
+    let writes = |op: &RowOp| op.facts().cached.is_some();
     let body = match &kernel.body {
-        Body::Matmul { parts, .. } => parts.iter().any(|part| part.epilogue.iter().any(of_part)),
-        body => body.row_ops().iter().any(of_row),
+        Body::Matmul { parts, .. } => parts.iter().flat_map(|part| &part.epilogue).any(writes),
+        body => body.row_ops().iter().any(writes),
     };
-    body || kernel.prologue.iter().any(of_row)
+    body || kernel.prologue.iter().any(writes)
 }
 
 /// The LoRA targets that all of what a kernel writes is for; none when something is for other steps.

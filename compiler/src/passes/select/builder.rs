@@ -7,9 +7,10 @@ use crate::ir::ops::Packed;
 use crate::ir::{Node, OperandRef, PanelBuffer, Rows, TensorId, Type, ValueId};
 use crate::passes::fuse::Group;
 use kernmill_kernels_gen::kernel::{
-    Body, Domain, Home, Kernel, LoraInput, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
+    Body, Domain, Home, Kernel, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
 };
 use kernmill_kernels_gen::names::Names;
+use kernmill_kernels_gen::row_op::{RowPlace, StoreRow};
 use kernmill_kernels_gen::ukernel::gemm_tiles::TileElement;
 use kernmill_plan::format::{TILE_ROWS, WeightFormat};
 
@@ -117,8 +118,9 @@ impl<'a> KernelBuilder<'a> {
         alike && tile(first) == tile(second) && a.tile_stride == both && b.offset == a.offset + tile(first)
     }
 
-    /// Rows of a value that later groups read: which of them are written, when only adapters read them.
-    pub fn lora_input(&mut self, group: &Group, value: ValueId) -> LoraInput {
+    /// Stores the results at hand as a value that later groups read: such rows as they need, when only
+    /// adapters read them.
+    pub fn store(&mut self, group: &Group, value: ValueId) -> StoreRow {
         let graph = self.selector.graph;
         let members = group.members();
         let users = self.selector.uses.users(value).iter().filter(|id| !members.contains(id));
@@ -129,7 +131,7 @@ impl<'a> KernelBuilder<'a> {
             .into_iter()
             .map(|lora_target| self.operand(OperandRef::LoraTarget(lora_target)))
             .collect();
-        LoraInput { out: self.output(value), lora_targets }
+        StoreRow { x: RowPlace::Results, out: self.output(value), lora_targets }
     }
 
     /// Output rows per work item of a matrix where nothing else decides: the candidate's, if they divide the

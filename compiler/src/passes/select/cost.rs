@@ -12,6 +12,7 @@ use super::table::{Table, version_name};
 use kernmill_kernels_gen::asm::{self, AsmKernel};
 use kernmill_kernels_gen::isa;
 use kernmill_kernels_gen::kernel::{Body, Domain, Kernel, MatrixPart, RowOp, RowType, Tiling, ValId};
+use kernmill_kernels_gen::row_op::RowWork;
 use kernmill_kernels_gen::ukernel::block::{data_lines, scale_bytes};
 use kernmill_kernels_gen::ukernel::gemm_q8::{CHUNK_BLOCKS, DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::gemm_tiles::{self, TileElement};
@@ -283,15 +284,11 @@ impl CostModel {
     /// A row through stages.
     pub fn row_ops(&self, kernel: &Kernel, row_ops: &[RowOp]) -> f64 {
         let len = |val: ValId| kernel.vals[val].row.len();
-        let elements = |count: usize| self.machine.stage_element * count as f64;
-        let cost = |row_op: &RowOp| match row_op {
-            RowOp::Linear { mat, .. } => self.machine.stage_weight * (mat.n * mat.k) as f64,
-            RowOp::TopK { experts, k, .. } => elements(experts * k),
-            RowOp::ExpertSum { out, top_k, .. } => elements(len(*out) * top_k),
-            RowOp::KvStore { x, .. } => elements(len(*x)),
-            other => other.out().map_or(0.0, |out| elements(len(*out))),
+        let time = |work: RowWork| {
+            self.machine.stage_element * work.elements as f64
+                + self.machine.stage_weight * work.weights as f64
         };
-        row_ops.iter().map(cost).sum()
+        row_ops.iter().map(|row_op| time(row_op.work(&len))).sum()
     }
 
     /// The time of a step for a batch of `tokens`, its barrier included. Attention and the shrinks of

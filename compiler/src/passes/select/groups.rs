@@ -3,11 +3,10 @@
 use super::builder::{KernelBuilder, domain};
 use super::candidate::Prologue;
 use super::{KernelUse, SelectError, Selector, max_rows};
-use crate::ir::{GraphEpilogue, Node, NodeId, OperandRef, PanelBuffer, Rows, Type, ValueId};
+use crate::ir::{GraphRowOp, Node, NodeId, OperandRef, PanelBuffer, Rows, Type, ValueId};
 use crate::passes::fuse::{self, Composition, Group};
 use kernmill_kernels_gen::kernel::{
-    ATTENTION_TILE, AttentionBody, Body, Domain, Epilogue, Home, Mat, MatrixPart, PROLOGUE_TOKENS,
-    ShrinkLoraTarget,
+    ATTENTION_TILE, AttentionBody, Body, Domain, Home, Mat, MatrixPart, PROLOGUE_TOKENS, ShrinkLoraTarget,
 };
 use kernmill_plan::format::{BLOCK, TILE_ROWS};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
@@ -88,9 +87,8 @@ impl Selector<'_> {
         let (mut uses, first) = self.with_prologue(group, ty.rows())?;
         // In the last layer every token needs keys and values, but only the wanted ones need queries. A
         // prologue that every worker computes is not worth computing twice.
-        let writes_cache = |part: &&fuse::ComposedPart| {
-            part.steps.iter().any(|s| matches!(s, GraphEpilogue::KvWrite { .. }))
-        };
+        let writes_cache =
+            |part: &&fuse::ComposedPart| part.steps.iter().any(|step| step.facts().cached.is_some());
         let (cached, others): (Vec<_>, Vec<_>) = parts.iter().partition(writes_cache);
         let is_split = self.last_writer == Some(index) && !first.has_prologue() && !others.is_empty();
         let lists = if is_split { vec![cached, others] } else { vec![parts.iter().collect()] };
@@ -196,18 +194,8 @@ impl Selector<'_> {
         part: &fuse::ComposedPart,
     ) -> Result<MatrixPart, SelectError> {
         let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
-        let head = part.steps.iter().find_map(|step| match step {
-            GraphEpilogue::Rope { table: OperandRef::Rope(rope) } => {
-                Some(self.graph.ropes[*rope as usize].head_dim)
-            }
-            GraphEpilogue::Hadamard { head_dim } => Some(*head_dim),
-            GraphEpilogue::KvWrite { geometry, .. } => Some(geometry.head_dim),
-            _ => None,
-        });
-        let blocks = part
-            .steps
-            .iter()
-            .any(|step| matches!(step, GraphEpilogue::Quantize { .. } | GraphEpilogue::Bf16Cast { .. }));
+        let head = part.steps.iter().find_map(|step| step.facts().head_dim);
+        let blocks = part.steps.iter().any(|step| step.facts().is_by_blocks);
         let rows_per_item = match head {
             Some(head) => head,
             None if blocks => BLOCK,
@@ -217,10 +205,7 @@ impl Selector<'_> {
         let mut epilogue = Vec::with_capacity(part.steps.len());
         for step in &part.steps {
             epilogue.push(match step {
-                GraphEpilogue::Store { out } => match b.lora_input(group, *out) {
-                    input if input.lora_targets.is_empty() => Epilogue::Store { out: input.out },
-                    input => Epilogue::SaveLoraInput(input),
-                },
+                GraphRowOp::Store(store) => b.store(group, store.out).into(),
                 other => other.numbered(b),
             });
         }
@@ -306,7 +291,7 @@ impl Selector<'_> {
         let pool = b.operand(OperandRef::Kv(a.layer, kind));
         let sinks = node.tensors.first().map(|sinks| b.operand(OperandRef::Tensor(*sinks)));
         let out = b.output(out);
-        let lora_input = lora_input.map(|value| b.lora_input(group, value));
+        let lora_input = lora_input.map(|value| b.store(group, value));
         // A small batch has a run of each sequence, which reads the cache once.
         let tile_tokens = match self.max_tokens {
             few @ ..=PROLOGUE_TOKENS => few,

@@ -83,8 +83,8 @@ impl Selector<'_> {
     /// The values that a row operation reads, in order.
     fn inputs<'s>(&'s self, step: &'s GraphRowOp) -> &'s [ValueId] {
         match step {
-            RowOp::Elementwise { inputs, .. } => inputs,
-            other => other.out().map_or(&[], |out| &self.graph.node(NodeId(out.0 - 1)).inputs),
+            RowOp::Elementwise(op) => &op.inputs,
+            other => other.facts().out.map_or(&[], |out| &self.graph.node(NodeId(out.0 - 1)).inputs),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::candidate::tiling_text;
 use super::{KernelUse, Selection};
-use kernmill_kernels_gen::kernel::{Body, Epilogue, MatrixPart, RowOp, RowType, Tiling};
+use kernmill_kernels_gen::kernel::{Body, MatrixPart, RowOp, RowType, Tiling};
 use kernmill_plan::kv::KvPair;
 use std::fmt;
 
@@ -102,44 +102,11 @@ fn row_name(row: RowType) -> String {
 fn part_text(part: &MatrixPart) -> String {
     let mats: Vec<String> =
         part.mats.iter().map(|mat| format!("{} [{}, {}]", mat.format.name(), mat.n, mat.k)).collect();
-    let steps: Vec<&str> = part
-        .epilogue
-        .iter()
-        .map(|step| match step {
-            Epilogue::Map { .. } => "map",
-            Epilogue::Rope { .. } => "rope",
-            Epilogue::Hadamard { .. } => "hadamard",
-            Epilogue::Store { .. } => "store",
-            Epilogue::SaveLoraInput(_) => "keep",
-            Epilogue::Quantize { .. } => "quantize",
-            Epilogue::Bf16Cast { .. } => "bf16 cast",
-            Epilogue::KvCast { .. } => "kv cast",
-            Epilogue::KvWrite { .. } => "kv write",
-        })
-        .collect();
     let bias = if part.mats.iter().any(|mat| mat.bias.is_some()) { "bias, " } else { "" };
-    format!("{} in units of {}: {bias}{}", mats.join(" and "), part.rows_per_item, steps.join(", "))
+    format!("{} in units of {}: {bias}{}", mats.join(" and "), part.rows_per_item, row_ops(&part.epilogue))
 }
 
 fn row_ops(list: &[RowOp]) -> String {
-    let names: Vec<&str> = list.iter().map(name).collect();
+    let names: Vec<&str> = list.iter().map(|op| op.facts().name).collect();
     names.join(", ")
-}
-
-fn name(row_op: &RowOp) -> &'static str {
-    match row_op {
-        RowOp::Embed { .. } => "embed",
-        RowOp::RmsNorm { .. } => "rms_norm",
-        RowOp::Quantize { .. } => "quantize_q8",
-        RowOp::Bf16Cast { .. } => "bf16_cast",
-        RowOp::Elementwise { .. } => "elementwise",
-        RowOp::Rope { .. } => "rope",
-        RowOp::Hadamard { .. } => "hadamard",
-        RowOp::KvCast { .. } => "kv_cast",
-        RowOp::KvStore { .. } => "kv_store",
-        RowOp::Linear { .. } => "linear",
-        RowOp::TopK { .. } => "router_topk",
-        RowOp::SelectRow { .. } => "select_rows",
-        RowOp::ExpertSum { .. } => "expert_sum",
-    }
 }

@@ -5,8 +5,11 @@ use super::check;
 use crate::expr::Expr;
 use crate::expr::testing::var;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, Mat, MatrixPart, RowOp, RowType,
-    ShrinkLoraTarget, Tiling,
+    AttentionBody, Body, Domain, Home, Kernel, KvPlane, Mat, MatrixPart, RowOp, RowType, ShrinkLoraTarget,
+    Tiling, ValId,
+};
+use crate::row_op::{
+    ElementwiseRow, EmbedRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow, StoreRow, TopKRow,
 };
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
@@ -88,8 +91,8 @@ fn needs_are_what_bodies_touch() {
     assert_eq!(contract.operands[3], out);
     assert_eq!(contract.operands[0], buffer(1, 256, true));
 
-    let embed = RowOp::Embed { table: 0, format: WeightFormat::Bf16, row_bytes: 128, out: 0 };
-    let mut kernel = rows(Domain::Tokens, RowType::F32(64), RowType::F32(64), embed);
+    let embed = EmbedRow { table: 0, format: WeightFormat::Bf16, row_bytes: 128, out: 0 };
+    let mut kernel = rows(Domain::Tokens, RowType::F32(64), RowType::F32(64), embed.into());
     kernel.vals = vec![val(RowType::F32(64), 1)];
     assert_eq!(
         check(&kernel).unwrap().operands,
@@ -99,7 +102,9 @@ fn needs_are_what_bodies_touch() {
 
 #[test]
 fn what_a_kernel_writes_first_it_does_not_need() {
-    let add = |x, out| RowOp::Elementwise { expr: Expr::Var(0), inputs: vec![x], out };
+    let add = |x: ValId, out| -> RowOp {
+        ElementwiseRow { expr: Expr::Var(0), inputs: vec![x], out: RowPlace::Row(out) }.into()
+    };
     let mut kernel = rows(Domain::Slots(2), RowType::F32(20), RowType::F32(20), add(0, 1));
     let Body::Rows { row_ops, .. } = &mut kernel.body else { unreachable!() };
     row_ops.extend([add(1, 0), add(0, 1)]);
@@ -135,11 +140,7 @@ fn items_divide_their_matrices() {
         (projections, |k| nth(k, 0).rows_per_item = 24, "items of 24 rows"),
         (projections, |k| nth(k, 0).rows_per_item = 0, "items of 0 rows"),
         (projections, |k| with_head(k, 16), "64 rows in items of 16, expected 2 heads of 32"),
-        (
-            projections,
-            |k| nth(k, 1).rows_per_item = 64,
-            "operand 6 is used as a rotary table of another size",
-        ),
+        (projections, |k| nth(k, 1).rows_per_item = 64, "items of 64 rows, heads of 32"),
         (gate_up, |k| nth(k, 0).rows_per_item = 16, "16 columns, expected a multiple of 32"),
         (gate_up, |k| nth(k, 0).rows_per_item = 64, "items of 64 rows"),
         (down, |k| with_down(k, |rows_per_item, _| *rows_per_item = 48), "items of 48 rows"),
@@ -278,11 +279,7 @@ fn an_operand_is_one_thing() {
             "operand 2 is used as rows of another size, and is weights",
         ),
         (projections, |k| k.vals[4].home = Home::Operand(8), "operand 8 is used as rows of another size"),
-        (
-            projections,
-            |k| nth(k, 1).epilogue[0] = Epilogue::Rope { table: 7 },
-            "operand 7 is used as another KV pool",
-        ),
+        (projections, |k| nth(k, 1).epilogue[0] = turn(7), "operand 7 is used as another KV pool"),
         (
             shrink,
             |k| with_lora_targets(k, |lora_target| lora_target.lora_target = 3),
@@ -305,24 +302,34 @@ fn with_lora_targets(kernel: &mut Kernel, change: impl Fn(&mut ShrinkLoraTarget)
 #[test]
 fn epilogues_and_row_ops_work_on_what_is_there() {
     type Case = (fn() -> Kernel, fn(&mut Kernel), &'static str);
-    let cases: [Case; 9] = [
+    let cases: [Case; 12] = [
         (gate_up, |k| drop(nth(k, 0).epilogue.remove(0)), "2 units, expected them to be combined"),
         (gate_up, |k| nth(k, 0).epilogue.clear(), "its results go nowhere"),
         (
             gate_up,
             |k| {
                 let expr = var(0) * var(1) * var(2);
-                nth(k, 0).epilogue[0] = Epilogue::Map { expr, inputs: Vec::new() };
+                nth(k, 0).epilogue[0] =
+                    ElementwiseRow { expr, inputs: Vec::new(), out: RowPlace::Results }.into();
             },
             "its expression reads 3 inputs, there are 2",
         ),
+        (gate_up, |k| nth(k, 0).epilogue[1] = write(6, KvPlane::V), "its rows are Slots(2), expected Tokens"),
+        // Rows where results are at hand, and the other way round; and an operation that knows rows only.
         (
-            gate_up,
-            |k| {
-                nth(k, 0).epilogue[1] =
-                    Epilogue::KvWrite { pool: 6, plane: KvPlane::V, kind: FULL, geometry: GEOMETRY };
-            },
-            "its rows are Slots(2), expected Tokens",
+            projections,
+            |k| nth(k, 2).epilogue[0] = StoreRow { x: RowPlace::Row(0), ..store(4) }.into(),
+            "part 2, step 0 of its epilogue, store: works on something else than the results at hand",
+        ),
+        (
+            projections,
+            |k| nth(k, 2).epilogue[0] = SelectRow { x: 4, out: 4 }.into(),
+            "select_rows: works on something else than the results at hand",
+        ),
+        (
+            projections,
+            |k| k.prologue[1] = RoundRow { x: RowPlace::Results, to: RoundTo::Q8, out: 2 }.into(),
+            "prologue, quantize_q8: works on something else than rows of values",
         ),
         (
             projections,
@@ -334,8 +341,8 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
         ),
         (
             projections,
-            |k| k.prologue[1] = RowOp::Quantize { x: 1, out: 3 },
-            "quantize writes no value of the worker's own",
+            |k| k.prologue[1] = RoundRow { x: RowPlace::Row(1), to: RoundTo::Q8, out: 3 }.into(),
+            "quantize_q8 writes no value of the worker's own",
         ),
         (logits, |k| k.max_rows = 63, "lists of 63 rows, expected 64"),
         (gate_up, |k| k.max_rows = 1, "there is no room for a token"),
@@ -346,38 +353,40 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
         assert!(found.contains(expected), "{found}\n{expected}");
     }
     let (x, out) = (0, 1);
-    let row_ops = [
-        (
-            RowType::F32(40),
-            RowType::Q8(64),
-            RowOp::Quantize { x, out },
-            "40 columns, expected a multiple of 32",
-        ),
+    let round = |to| RoundRow { x: RowPlace::Row(x), to, out }.into();
+    let rope = |head_dim| RopeRow { x: RowPlace::Row(x), table: 2, head_dim, out: RowPlace::Row(out) }.into();
+    let row_ops: [(RowType, RowType, RowOp, &str); 8] = [
+        (RowType::F32(40), RowType::Q8(64), round(RoundTo::Q8), "40 columns, expected a multiple of 32"),
         (
             RowType::F32(24),
             RowType::F32(24),
-            RowOp::RmsNorm { x, weight: 2, eps: 0.0.into(), out },
+            RmsNormRow { x, weight: 2, eps: 0.0.into(), out }.into(),
             "a multiple of 16",
         ),
-        (
-            RowType::F32(48),
-            RowType::F32(48),
-            RowOp::Rope { x, table: 2, head_dim: 32, out },
-            "a multiple of 32",
-        ),
-        (RowType::F32(48), RowType::F32(48), RowOp::Rope { x, table: 2, head_dim: 12, out }, "heads of 12"),
+        (RowType::F32(48), RowType::F32(48), rope(32), "a multiple of 32"),
+        (RowType::F32(48), RowType::F32(48), rope(12), "heads of 12"),
         (
             RowType::F32(6),
             RowType::F16(6),
-            RowOp::KvCast { x, to: KvRow::new(KvFormat::F16, 0), out },
+            round(RoundTo::Kv(KvRow::new(KvFormat::F16, 0))),
             "6 columns, expected a multiple of 4",
         ),
-        (RowType::F32(8), RowType::Routing(9), RowOp::TopK { x, experts: 8, k: 9, out }, "the best 9 of 8"),
-        (RowType::F32(8), RowType::Routing(2), RowOp::TopK { x, experts: 9, k: 2, out }, "value 0 is F32(8)"),
+        (
+            RowType::F32(8),
+            RowType::Routing(9),
+            TopKRow { x, experts: 8, k: 9, out }.into(),
+            "the best 9 of 8",
+        ),
+        (
+            RowType::F32(8),
+            RowType::Routing(2),
+            TopKRow { x, experts: 9, k: 2, out }.into(),
+            "value 0 is F32(8)",
+        ),
         (
             RowType::F32(8),
             RowType::F32(8),
-            RowOp::SelectRow { x, out },
+            SelectRow { x, out }.into(),
             "its rows are Tokens, expected Logits",
         ),
     ];
@@ -418,7 +427,8 @@ fn scratch_holds_what_bodies_keep_there() {
     let shared = Kernel { panels: vec![7], ..gate_up() };
     let kernels = [projections(), panels(), gate_up(), shared, down(), attention(), shrink(), logits()];
     for kernel in kernels.into_iter().chain(tiles) {
-        let (least, taken) = (super::scratch::least(&kernel), crate::body::scratch_bytes(&kernel));
+        let least = super::touched(&kernel).unwrap().least_scratch(&kernel);
+        let taken = crate::body::scratch_bytes(&kernel);
         assert!((least..least + 16 * 64).contains(&taken), "{taken} bytes for {least}: {:?}", kernel.body);
     }
 }

@@ -2,10 +2,14 @@
 
 use crate::expr::testing::var;
 use crate::kernel::{
-    AttentionBody, Body, Domain, Epilogue, Home, Kernel, KvPlane, LoraInput, Mat, MatAdapter, MatrixPart,
-    RowOp, RowType, ShrinkLoraTarget, Tiling, Val,
+    AttentionBody, Body, Domain, Home, Kernel, KvPlane, Mat, MatAdapter, MatrixPart, RowOp, RowType,
+    ShrinkLoraTarget, Tiling, Val, ValId,
 };
 use crate::panel_kind::PanelKind;
+use crate::row_op::{
+    ElementwiseRow, KvStoreRow, LinearRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow,
+    StoreRow, TopKRow,
+};
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::format::WeightFormat;
@@ -29,7 +33,26 @@ pub fn mat(operand: usize, format: WeightFormat, n: usize, k: usize) -> Mat {
     Mat { operand, format, n, k, tile_stride, expert_stride: 0, bias: None, adapter: None }
 }
 
-pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<Epilogue>) -> MatrixPart {
+/// The results at hand, stored.
+pub fn store(out: ValId) -> StoreRow {
+    StoreRow::results(out)
+}
+
+/// The results at hand, which are a head of 32, rotated.
+pub fn turn(table: usize) -> RowOp {
+    RopeRow { x: RowPlace::Results, table, head_dim: 32, out: RowPlace::Results }.into()
+}
+
+/// The results at hand into the cache.
+pub fn write(pool: usize, plane: KvPlane) -> RowOp {
+    KvStoreRow { x: RowPlace::Results, pool, plane, kind: FULL, geometry: GEOMETRY }.into()
+}
+
+fn norm(x: ValId, out: ValId) -> RowOp {
+    RmsNormRow { x, weight: 1, eps: 1e-5.into(), out }.into()
+}
+
+pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<RowOp>) -> MatrixPart {
     MatrixPart { mats, interleaved: false, rows_per_item, epilogue }
 }
 
@@ -37,8 +60,6 @@ pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<Epilogue>) -> Ma
 /// gate, 40 columns that are stored.
 pub fn projections() -> Kernel {
     let int8 = |operand, n| mat(operand, WeightFormat::Int8, n, 64);
-    let rope = Epilogue::Rope { table: 6 };
-    let write = Epilogue::KvWrite { pool: 7, plane: KvPlane::K, kind: FULL, geometry: GEOMETRY };
     let mut gate = int8(4, 40);
     gate.bias = Some(5);
     gate.adapter = Some(MatAdapter { lora_target: 10, shrunk: 5, format: WeightFormat::Bf16, first_tile: 3 });
@@ -51,17 +72,14 @@ pub fn projections() -> Kernel {
             val(RowType::F32(40), 9),
             val(RowType::F32(MAX_RANK), 11),
         ],
-        prologue: vec![
-            RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5.into(), out: 1 },
-            RowOp::Quantize { x: 1, out: 2 },
-        ],
+        prologue: vec![norm(0, 1), RoundRow { x: RowPlace::Row(1), to: RoundTo::Q8, out: 2 }.into()],
         body: Body::Matmul {
             domain: Domain::Tokens,
             input: 2,
             parts: vec![
-                part(vec![int8(2, 128)], 32, vec![rope.clone(), Epilogue::Store { out: 3 }]),
-                part(vec![int8(3, 64)], 32, vec![rope, write]),
-                part(vec![gate], 16, vec![Epilogue::Store { out: 4 }]),
+                part(vec![int8(2, 128)], 32, vec![turn(6), store(3).into()]),
+                part(vec![int8(3, 64)], 32, vec![turn(6), write(7, KvPlane::K)]),
+                part(vec![gate], 16, vec![store(4).into()]),
             ],
         },
         max_rows: 8,
@@ -80,7 +98,10 @@ pub fn gate_up() -> Kernel {
         ..mat(operand, WeightFormat::Mxfp4, 96, 64)
     };
     let product = var(0) * var(1);
-    let epilogue = vec![Epilogue::Map { expr: product, inputs: Vec::new() }, Epilogue::Quantize { out: 2 }];
+    let epilogue = vec![
+        ElementwiseRow { expr: product, inputs: Vec::new(), out: RowPlace::Results }.into(),
+        RoundRow { x: RowPlace::Results, to: RoundTo::Q8, out: 2 }.into(),
+    ];
     Kernel {
         vals: vec![val(RowType::Q8(64), 0), val(RowType::Routing(2), 1), val(RowType::Q8(96), 6)],
         prologue: Vec::new(),
@@ -160,7 +181,7 @@ pub fn attention() -> Kernel {
             max_segments: 2,
             sinks: Some(5),
             out: 1,
-            lora_input: Some(LoraInput { out: 2, lora_targets: vec![4] }),
+            lora_input: Some(StoreRow { lora_targets: vec![4], ..store(2) }),
         }),
         max_rows: 1,
         tiling: Tiling::Dot,
@@ -186,9 +207,9 @@ pub fn shrink() -> Kernel {
             input_slots: false,
             lora_targets: vec![lora_target],
             row_ops: vec![
-                RowOp::RmsNorm { x: 0, weight: 1, eps: 1e-5.into(), out: 1 },
-                RowOp::Linear { x: 1, mat: mat(2, WeightFormat::F32, 4, 64), out: 2 },
-                RowOp::TopK { x: 2, experts: 4, k: 2, out: 3 },
+                norm(0, 1),
+                LinearRow { x: 1, mat: mat(2, WeightFormat::F32, 4, 64), out: 2 }.into(),
+                TopKRow { x: 2, experts: 4, k: 2, out: 3 }.into(),
             ],
             by_rows: true,
         },
@@ -219,18 +240,11 @@ pub fn logits() -> Kernel {
             scratch(RowType::F32(64)),
             val(RowType::F32(1000), 3),
         ],
-        prologue: vec![
-            RowOp::SelectRow { x: 0, out: 1 },
-            RowOp::RmsNorm { x: 1, weight: 1, eps: 1e-5.into(), out: 2 },
-        ],
+        prologue: vec![SelectRow { x: 0, out: 1 }.into(), norm(1, 2)],
         body: Body::Matmul {
             domain: Domain::LogitRows,
             input: 2,
-            parts: vec![part(
-                vec![mat(2, WeightFormat::Bf16, 1000, 64)],
-                16,
-                vec![Epilogue::Store { out: 3 }],
-            )],
+            parts: vec![part(vec![mat(2, WeightFormat::Bf16, 1000, 64)], 16, vec![store(3).into()])],
         },
         max_rows: 64,
         tiling: Tiling::Dot,

@@ -10,7 +10,7 @@ use super::group::Group;
 use crate::ir::RowKind;
 use crate::ir::ops;
 use crate::ir::ops::places::{KernelTemplate, MemberRole};
-use crate::ir::{Graph, GraphEpilogue, Node, NodeId, OperandRef, Rows, Type, Uses, ValueId};
+use crate::ir::{Graph, GraphRowOp, Node, NodeId, Rows, Type, Uses, ValueId};
 use group::Compose;
 use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
@@ -144,11 +144,7 @@ impl Compose<'_> {
     fn cached(&self, attention: NodeId, parts: &[ComposedPart]) -> Result<(), String> {
         let inputs = &self.graph.node(attention).inputs;
         for (plane, value) in [(KvPlane::K, inputs[1]), (KvPlane::V, inputs[2])] {
-            let writes = |step: &GraphEpilogue| {
-                matches!(step,
-                GraphEpilogue::KvWrite { plane: other, .. } if *other == plane)
-            };
-            if parts.iter().any(|part| part.steps.iter().any(writes)) {
+            if parts.iter().flat_map(|part| &part.steps).any(|step| step.facts().cached == Some(plane)) {
                 continue;
             }
             let name = self.name(value);
@@ -165,7 +161,7 @@ impl Compose<'_> {
     /// A work item is a head where heads are rotated or written to the cache: the same for all parts.
     fn one_head_size(&self, parts: &[ComposedPart]) -> Result<(), String> {
         let sizes: Vec<usize> =
-            parts.iter().flat_map(|part| &part.steps).filter_map(|step| self.head(step)).collect();
+            parts.iter().flat_map(|part| &part.steps).filter_map(|step| step.facts().head_dim).collect();
         match sizes.iter().find(|size| **size != sizes[0]) {
             Some(other) => {
                 Err(format!("its heads have {} and {other} elements, expected one size", sizes[0]))
@@ -177,31 +173,16 @@ impl Compose<'_> {
     /// Where a work item is a head, it rounds the head's columns, which must be whole blocks.
     fn whole_blocks(&self, parts: &[ComposedPart]) -> Result<(), String> {
         for part in parts {
-            let head = part.steps.iter().find_map(|step| self.head(step));
-            let rounded = part.steps.iter().find_map(|step| match step {
-                GraphEpilogue::Quantize { out } | GraphEpilogue::Bf16Cast { out } => Some(*out),
-                _ => None,
-            });
-            if let (Some(head), Some(value)) = (head, rounded)
+            let head = part.steps.iter().find_map(|step| step.facts().head_dim);
+            let blocks = part.steps.iter().map(GraphRowOp::facts).find(|step| step.is_by_blocks);
+            if let (Some(head), Some(value)) = (head, blocks.and_then(|step| step.out))
                 && !head.is_multiple_of(BLOCK)
             {
-                let name = self.name(value);
+                let name = self.name(*value);
                 return Err(format!("the heads of {name} have {head} columns, not whole blocks of {BLOCK}"));
             }
         }
         Ok(())
-    }
-
-    /// Elements of the heads that a step works on.
-    fn head(&self, step: &GraphEpilogue) -> Option<usize> {
-        match step {
-            GraphEpilogue::Rope { table: OperandRef::Rope(rope) } => {
-                self.graph.ropes.get(*rope as usize).map(|rope| rope.head_dim)
-            }
-            GraphEpilogue::Hadamard { head_dim } => Some(*head_dim),
-            GraphEpilogue::KvWrite { geometry, .. } => Some(geometry.head_dim),
-            _ => None,
-        }
     }
 
     fn experts(&self) -> Result<Composition, String> {

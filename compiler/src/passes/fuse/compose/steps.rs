@@ -2,11 +2,11 @@
 //! the kernel.
 
 use super::group::Compose;
-use crate::ir::ops::InEpilogue;
-use crate::ir::{GraphEpilogue, Node, NodeId, OperandRef, Round, ValueId};
+use crate::ir::{GraphRowOp, Node, NodeId, OperandRef, Round, ValueId};
 use crate::passes::fuse::row_steps::MAX_OPERATORS;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::KvPlane;
+use kernmill_kernels_gen::row_op::{ElementwiseRow, KvStoreRow, RoundRow, RoundTo, RowPlace, StoreRow};
 
 /// The steps of an epilogue in the making.
 pub(super) struct EpilogueSteps<'c, 'a> {
@@ -17,7 +17,7 @@ pub(super) struct EpilogueSteps<'c, 'a> {
     live: Vec<(ValueId, Expr)>,
     /// Other values that the expressions read.
     inputs: Vec<ValueId>,
-    steps: Vec<GraphEpilogue>,
+    steps: Vec<GraphRowOp>,
     /// Nodes to come.
     left: &'c [NodeId],
 }
@@ -29,7 +29,7 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
         EpilogueSteps { of, units: results.len(), live, inputs: Vec::new(), steps: Vec::new(), left }
     }
 
-    pub(super) fn done(self) -> Vec<GraphEpilogue> {
+    pub(super) fn done(self) -> Vec<GraphRowOp> {
         self.steps
     }
 
@@ -42,27 +42,26 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
             self.map(node, &expr)?;
             return self.hand_out(out);
         }
-        let effect = def.in_epilogue(node);
-        match effect.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", node.kind())) {
-            InEpilogue::Changes(step) => {
+        let step = def.in_epilogue(node);
+        match step.unwrap_or_else(|| unreachable!("no {} is legal in an epilogue", node.kind())) {
+            // It changes the results in place.
+            step if step.facts().out.is_none() => {
                 self.settle(node.inputs[0])?;
                 self.steps.push(step);
                 self.live = vec![(out, Expr::Var(0))];
             }
             // The cache's own rounding is the same.
-            InEpilogue::Ends(_)
-                if matches!(node.op.rounding(), Some(Round::Kv(_))) && self.cache_write(out).is_some() =>
-            {
+            _ if matches!(node.op.rounding(), Some(Round::Kv(_))) && self.cache_write(out).is_some() => {
                 self.settle(node.inputs[0])?;
                 self.live = vec![(out, Expr::Var(0))];
             }
-            InEpilogue::Ends(GraphEpilogue::KvCast { to, .. }) if to.format.is_scaled() => {
+            GraphRowOp::Round(RoundRow { to: RoundTo::Kv(to), .. }) if to.format.is_scaled() => {
                 let name = self.of.name(out);
                 return Err(format!(
                     "{name} is rounded to {to} by heads, and only the write to the KV cache does that"
                 ));
             }
-            InEpilogue::Ends(step) => return self.last(node, step),
+            step => return self.last(node, step),
         }
         self.hand_out(out)
     }
@@ -97,7 +96,7 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
     }
 
     /// A rounding, behind which nothing comes: no op of an epilogue reads a rounded value.
-    fn last(&mut self, node: &Node, step: GraphEpilogue) -> Result<(), String> {
+    fn last(&mut self, node: &Node, step: GraphRowOp) -> Result<(), String> {
         self.settle(node.inputs[0])?;
         self.steps.push(step);
         self.live.clear();
@@ -110,7 +109,7 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
             return Ok(());
         }
         self.settle(value)?;
-        self.steps.push(self.cache_write(value).unwrap_or(GraphEpilogue::Store { out: value }));
+        self.steps.push(self.cache_write(value).unwrap_or_else(|| StoreRow::results(value).into()));
         Ok(())
     }
 
@@ -131,7 +130,8 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
             return Err(format!("{a} is needed after {b} has been stored, rotated or rounded"));
         }
         if self.units > 1 || expr != Expr::Var(0) {
-            self.steps.push(GraphEpilogue::Map { expr, inputs: std::mem::take(&mut self.inputs) });
+            let inputs = std::mem::take(&mut self.inputs);
+            self.steps.push(ElementwiseRow { expr, inputs, out: RowPlace::Results }.into());
         }
         self.units = 1;
         self.live = vec![(value, Expr::Var(0))];
@@ -139,7 +139,7 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
     }
 
     /// How a value goes to the cache, if it does.
-    fn cache_write(&self, value: ValueId) -> Option<GraphEpilogue> {
+    fn cache_write(&self, value: ValueId) -> Option<GraphRowOp> {
         let attention = self.of.graph.node(self.of.group.kv_write?);
         let plane = match attention.inputs.iter().position(|input| *input == value) {
             Some(1) => KvPlane::K,
@@ -148,12 +148,8 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
         };
         let a = attention.op.attention()?;
         let kind = a.layer_kind();
-        Some(GraphEpilogue::KvWrite {
-            pool: OperandRef::Kv(a.layer, kind),
-            plane,
-            kind,
-            geometry: a.geometry(),
-        })
+        let pool = OperandRef::Kv(a.layer, kind);
+        Some(KvStoreRow { x: RowPlace::Results, pool, plane, kind, geometry: a.geometry() }.into())
     }
 
     fn in_epilogue(&self, value: ValueId) -> bool {
