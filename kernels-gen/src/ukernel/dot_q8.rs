@@ -36,6 +36,14 @@ pub enum TileOrder {
 }
 
 impl TileOrder {
+    /// In the names of symbols.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            TileOrder::Straight => "",
+            TileOrder::Pairs => "_pairs",
+        }
+    }
+
     /// The tiles whose results a row has, in order.
     pub fn tiles(self) -> impl Iterator<Item = usize> {
         (0..TILES_PER_CALL).map(move |place| match self {
