@@ -51,8 +51,8 @@ mod tests {
     fn read(name: &str, pieces: Vec<Vec<u8>>) -> String {
         let vocabulary = Pieces(pieces);
         let declared = ["f", "g"].map(|name| {
-            let parameters =
-                json!({ "properties": { "a": { "type": "string" }, "b": { "type": "integer" } } });
+            let parameters = json!({ "properties": { "a": { "type": "string" }, "b": { "type": "integer" },
+                    "l": { "type": ["array", "null"] }, "n": { "type": ["string", "null"] } } });
             let (name, description) = (name.to_owned(), String::new());
             Tool { name, description, parameters: Some(parameters), strict: false }
         });
@@ -81,7 +81,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 79] = [
+    const CASES: [(&str, &str, &str); 92] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -160,6 +160,21 @@ mod tests {
              <arg_value>2</arg_value>\n</tool_call>\n<tool_call>g</tool_call>",
             "call f: {\"a\": \"1\\n\", \"b\": 2}.call g: {}.",
         ),
+        // Lists and objects as Python prints them, where the schema asks for such.
+        (
+            "seed",
+            "<function=f><parameter=l>['it\"s', None, {'a': True}]</parameter>\n<parameter=a>['x']</parameter>\n\
+             </function>",
+            "call f: {\"l\": [\"it\\\"s\", null, {\"a\": true}], \"a\": \"['x']\"}.",
+        ),
+        ("seed", "<function=f><parameter=l>[it's]</parameter></function>", "call f: {\"l\": \"[it's]\"}."),
+        ("seed", "<function=f><parameter=l>[1</parameter></function>", "call f: {\"l\": \"[1\"}."),
+        ("seed", "<function=f><parameter=l>[1, {'a", "call f: {\"l\": \"[1, {'a (cut off)."),
+        ("seed", "<function=f><parameter=n>None</parameter></function>", "call f: {\"n\": null}."),
+        ("seed", "<function=f><parameter=n>No</parameter></function>", "call f: {\"n\": \"No\"}."),
+        ("seed", "<function=f><parameter=n> x", "call f: {\"n\": \" x (cut off)."),
+        ("qwen3_coder", "<function=f>\n<parameter=a>\n\n</parameter>\n</function>", "call f: {\"a\": \"\"}."),
+        ("qwen3_coder", "<function=f>\n<parameter=a>\nx\n</par", "call f: {\"a\": \"x\\n</par (cut off)."),
         ("glm", "<tool_call>hello\nworld", "Answer: <tool_call>hello\nworld."),
         (
             "phi4",
@@ -240,6 +255,15 @@ mod tests {
         ("lfm2", "<|tool_call_start|>[f(a=Oslo)]", "call f: {\"a\": \"Oslo\"}."),
         ("lfm2", "<|tool_call_start|>[f(a=1", "call f:  (cut off)."),
         ("lfm2", "<|tool_call_start|>[f(a=1, b=\"", "call f: {\"a\": 1 (cut off)."),
+        ("lfm2", "<|tool_call_start|>[f(a='x\\", "call f: {\"a\": \"x (cut off)."),
+        (
+            "lfm2",
+            "<|tool_call_start|>[f(a=\"\"\"one \"two\"\n\"\"\", b=\'\'\'\'\'\', c={1: 2, None: (), x: 'y'})]",
+            "call f: {\"a\": \"one \\\"two\\\"\\n\", \"b\": \"\", \"c\": {\"1\": 2, \"null\": [], \"x\": \"y\"}}.",
+        ),
+        // No literals of Python, or none that JSON has.
+        ("lfm2", "<|tool_call_start|>[f(a={'x'}, b=1)]", "call f: {}.Answer: a={'x'}, b=1)]."),
+        ("lfm2", "<|tool_call_start|>[f(a='x'], b=1)]", "call f: {\"a\": \"x\"}.Answer: b=1)]."),
         ("lfm2", "<|tool_call_start|>[x(1)]<|tool_call_end|>", "call x: {}.Answer: 1)]<|tool_call_end|>."),
         ("lfm2", "<|tool_call_start|>[what is", "Answer: <|tool_call_start|>[what is."),
         ("lfm2", "<|tool_call_start|>[]<|tool_call_end|>", "Answer: <|tool_call_start|>[]<|tool_call_end|>."),
@@ -304,7 +328,8 @@ mod tests {
             <arg_key>a</arg_key> <arg_value> </arg_value> <|tool_call|> <|/tool_call|> <｜tool▁calls▁begin｜> \
             function<｜tool▁sep｜> <｜tool▁call▁end｜> ```json <|START_ACTION|> <|END_ACTION|> \
             <|tool_call_start|> <|tool_call_end|> <|python_start|> [f( g( f(a=1) ) a= b= 'x' True { } [ ] \" \
-            : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
+            ''' \"\"\" \\u \\ud83d \\x4 ' <parameter=l> <parameter=n> <function_calls> </function_calls> \
+            functools[ None [1 ( : , ; \\ {\"name\":\"f\",\"arguments\":{} } \"name\" \"arguments\" f é \u{1f600} hm";
         let words: Vec<&str> = words.split_whitespace().chain([" ", "\n"]).collect();
         for _ in 0..20_000 {
             let text: String = (0..rng.usize(0..12)).map(|_| words[rng.usize(0..words.len())]).collect();

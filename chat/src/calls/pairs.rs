@@ -1,19 +1,9 @@
 //! Arguments that are written one by one, as JSON.
 
 use super::format::{NAME_BYTES, Pairs};
+use super::python::{ReadStep, container};
 use crate::conversation::Tool;
 use serde_json::Value;
-
-/// The result of reading a text that begins with the mark before a key.
-#[derive(Debug, PartialEq)]
-pub(super) enum KeyValuePair<'t> {
-    /// Nothing certain yet; the key and the value so far, if that has begun.
-    Unfinished(Option<(&'t str, &'t str)>),
-    /// No pair.
-    Other,
-    /// A key, its value, and the byte behind them.
-    Whole(&'t str, &'t str, usize),
-}
 
 /// How a value is written, by its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,54 +16,70 @@ pub(crate) enum ValueStyle {
     Json,
 }
 
-/// Reads the pair that a text begins with, of a call of a function.
-pub(super) fn pair<'t>(marks: &Pairs, text: &'t str, tool: Option<&Tool>) -> KeyValuePair<'t> {
+/// The key that a text begins with, up to the value behind it.
+pub(super) fn key(marks: &Pairs, text: &str) -> ReadStep<String> {
     let key_at = marks.before_key.len();
     let Some(length) = text[key_at..].find(marks.after_key[0]) else {
         let is_key = text.len() < key_at + NAME_BYTES && !text[key_at..].contains('\n');
-        return if is_key { KeyValuePair::Unfinished(None) } else { KeyValuePair::Other };
+        return if is_key { ReadStep::Unfinished } else { ReadStep::Other };
     };
     let key = &text[key_at..key_at + length];
     if key.contains('\n') || length >= NAME_BYTES {
-        return KeyValuePair::Other;
+        return ReadStep::Other;
     }
     let mut at = key_at + length + marks.after_key[0].len();
     for mark in &marks.after_key[1..] {
         let rest = text[at..].trim_start();
         if !rest.starts_with(mark) {
-            return if mark.starts_with(rest) { KeyValuePair::Unfinished(None) } else { KeyValuePair::Other };
+            return if mark.starts_with(rest) { ReadStep::Unfinished } else { ReadStep::Other };
         }
         at = text.len() - rest.len() + mark.len();
     }
-    let (schema, root) = schema_of(tool, key.trim());
-    let length = match writing(schema, root) {
-        ValueStyle::Json => end_of_json(&text[at..], marks.after_value),
-        ValueStyle::Text | ValueStyle::TextOrNull => text[at..].find(marks.after_value),
-    };
-    let value = length.map(|length| &text[at..at + length]);
-    let begun = value.unwrap_or(&text[at..]);
-    let begun = begun.strip_prefix(marks.margin).unwrap_or(begun);
-    match value {
-        None => KeyValuePair::Unfinished(Some((key.trim(), begun))),
-        Some(value) => {
-            let end = at + value.len() + marks.after_value.len();
-            KeyValuePair::Whole(key.trim(), begun.strip_suffix(marks.margin).unwrap_or(begun), end)
-        }
+    ReadStep::Whole(key.trim().to_owned(), at)
+}
+
+/// Whether a value, of which `begun` is known, is a text that can be given out while it comes. `None` while
+/// that is open.
+pub(super) fn is_open_text(tool: Option<&Tool>, key: &str, begun: &str) -> Option<bool> {
+    let (schema, root) = schema_of(tool, key);
+    match writing(schema, root) {
+        ValueStyle::Text => Some(true),
+        // Null and strings of JSON are only known at their ends.
+        ValueStyle::TextOrNull => begun.trim_start().chars().next().map(|c| !"nN\"".contains(c)),
+        ValueStyle::Json => Some(false),
     }
 }
 
-/// Where a mark ends a value that may be JSON: not in its strings. These have no new lines.
+/// The value that a text begins with, as JSON.
+pub(super) fn whole(marks: &Pairs, text: &str, tool: Option<&Tool>, key: &str) -> ReadStep<String> {
+    let (schema, root) = schema_of(tool, key);
+    let length = match writing(schema, root) {
+        ValueStyle::Json => end_of_json(text, marks.after_value),
+        ValueStyle::Text | ValueStyle::TextOrNull => text.find(marks.after_value),
+    };
+    let Some(length) = length else { return ReadStep::Unfinished };
+    let body = text[..length].strip_suffix(marks.margin).unwrap_or(&text[..length]);
+    ReadStep::Whole(value(tool, key, body), length + marks.after_value.len())
+}
+
+/// Where a mark ends a value that may be JSON or a literal of Python: not in its strings. These have no new
+/// lines, and begin where one can: models write apostrophes elsewhere.
 fn end_of_json(text: &str, mark: &str) -> Option<usize> {
     if !text.trim_start().starts_with(['[', '{', '"']) {
         return text.find(mark);
     }
-    let (mut is_quoted, mut is_escaped) = (false, false);
+    let (mut quote, mut is_escaped, mut before) = (None, false, ',');
     for (at, c) in text.char_indices() {
-        if !is_quoted && text[at..].starts_with(mark) {
+        if quote.is_none() && text[at..].starts_with(mark) {
             return Some(at);
         }
-        is_quoted = (is_quoted != (c == '"' && !is_escaped)) && c != '\n';
+        quote = match quote {
+            None if matches!(c, '"' | '\'') && "[{(,:".contains(before) => Some(c),
+            Some(open) if c == open && !is_escaped || c == '\n' => None,
+            quote => quote,
+        };
         is_escaped = c == '\\' && !is_escaped;
+        before = if c.is_whitespace() { before } else { c };
     }
     None
 }
@@ -130,7 +136,12 @@ pub(super) fn value(tool: Option<&Tool>, key: &str, text: &str) -> String {
         Ok(Value::Array(_)) => has("array"),
         Ok(Value::Object(_)) => has("object"),
     };
-    if is_right { json.to_owned() } else { quoted() }
+    if is_right {
+        return json.to_owned();
+    }
+    // Templates of some models write lists and objects in Python's way.
+    let may_be = json.starts_with(['[', '(']) && has("array") || json.starts_with('{') && has("object");
+    container(json).filter(|_| may_be).unwrap_or_else(quoted)
 }
 
 /// A schema in place of a reference to it.
@@ -175,6 +186,12 @@ fn kinds_of<'s>(schema: &'s Value, root: &'s Value, depth: usize, kinds: &mut Ve
         }
         _ => {}
     }
+}
+
+/// A piece of a string of JSON, without its quotes.
+pub(super) fn piece(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 /// A member of an object, with what comes before it.

@@ -5,7 +5,6 @@ mod arguments;
 use super::format::{ArgumentStyle, BARE_KEYS, CallFormat, NAME_BYTES, ThoughtMarks};
 use super::head::{CallHead, head};
 use super::object::{ObjectStep, PartialObject, unquoted};
-use super::pairs::{KeyValuePair, member, pair, value};
 use super::python::begins_list;
 use crate::conversation::Tool;
 use crate::event::{Anomalies, Anomaly, AnswerPart, Event};
@@ -51,6 +50,22 @@ enum CallState {
     List(String),
     /// Arguments by keyword, after the bracket; how many there were.
     Keywords(usize),
+    /// The value of an argument.
+    Value(Box<PartialValue>),
+}
+
+/// The value of an argument of those that come one by one.
+#[derive(Clone, Debug)]
+struct PartialValue {
+    /// Name of the function, where its schema tells how the value is written.
+    name: String,
+    key: String,
+    /// How many arguments there were before.
+    count: usize,
+    /// The quote that ends it, where no mark does.
+    quote: Option<&'static str>,
+    /// Whether it is a text whose beginning was given out.
+    has_begun: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -132,7 +147,7 @@ impl TextParser {
         match std::mem::replace(&mut self.state, CallState::Answer) {
             CallState::Call(call) if call.has_begun => events.push(Event::End { is_complete: false }),
             CallState::Call(call) => self.give_back(call.raw, events),
-            CallState::Keywords(_) => {
+            CallState::Keywords(_) | CallState::Pairs(..) => {
                 self.pending.clear();
                 events.push(Event::End { is_complete: false });
             }
@@ -151,20 +166,7 @@ impl TextParser {
                     _ => self.give_back(raw + &rest, events),
                 }
             }
-            CallState::Pairs(name, count) => {
-                let rest = take(&mut self.pending);
-                let marks = self.format.and_then(CallFormat::pairs);
-                let begun = marks.filter(|marks| rest.starts_with(marks.before_key));
-                if let Some(KeyValuePair::Unfinished(Some((key, text)))) =
-                    begun.map(|marks| pair(&marks, &rest, self.tool(&name)))
-                {
-                    let mut text = value(self.tool(&name), key, text);
-                    // A string that is cut off has no end.
-                    text.truncate(text.len() - usize::from(text.ends_with('"')));
-                    events.push(Event::Delta(member(count, key, &text)));
-                }
-                events.push(Event::End { is_complete: false });
-            }
+            CallState::Value(part) => self.cut_value(&part, events),
             state @ (CallState::Thoughts | CallState::Answer) => {
                 let part = if matches!(state, CallState::Thoughts) {
                     AnswerPart::Reasoning
@@ -197,6 +199,7 @@ impl TextParser {
             CallState::Pairs(..) => self.pairs(events),
             CallState::List(_) => self.list(events),
             CallState::Keywords(_) => self.keywords(events),
+            CallState::Value(_) => self.value(events),
         }
     }
 
