@@ -10,6 +10,8 @@ pub struct CallFormat {
     pub name: &'static str,
     /// Texts that a template has which asks for calls in this format.
     pub signs: &'static [&'static str],
+    /// Texts that say the same in a template without the signs of any format.
+    pub faint: &'static [&'static str],
     /// Texts that begin calls.
     pub opens: &'static [&'static str],
     /// Text that ends calls; empty if they go on to the end.
@@ -74,7 +76,7 @@ pub struct Pairs {
 }
 
 /// The formats, in the order in which templates are searched for their signs.
-pub const FORMATS: [CallFormat; 20] = [
+pub const FORMATS: [CallFormat; 23] = [
     CallFormat {
         name: "mistral",
         signs: &["[TOOL_CALLS]", "[ARGS]"],
@@ -223,6 +225,8 @@ pub const FORMATS: [CallFormat; 20] = [
     CallFormat {
         name: "lfm2",
         signs: &["<|tool_list_start|>"],
+        // Templates without a place for calls have marks around functions only, or none at all.
+        faint: &["<|tool_call_start|>", "List of tools: ["],
         opens: &["<|tool_call_start|>"],
         close: "<|tool_call_end|>",
         arguments: ArgumentStyle::Keywords,
@@ -231,7 +235,7 @@ pub const FORMATS: [CallFormat; 20] = [
     },
     CallFormat {
         name: "python",
-        signs: &["[func_name1(params_name1=params_value1"],
+        signs: &["[func_name1("],
         opens: &["<|python_start|>", "<|python_tag|>"],
         close: "<|python_end|>",
         arguments: ArgumentStyle::Keywords,
@@ -240,11 +244,32 @@ pub const FORMATS: [CallFormat; 20] = [
         ..BASE
     },
     CallFormat {
-        name: "phi4",
-        signs: &["<|tool_call|>", "<|/tool_call|>"],
-        opens: &["<|tool_call|>"],
-        close: "<|/tool_call|>",
-        spelling: Spelling { before: "<|tool_call|>{\"name\": \"", after: "}<|/tool_call|>", ..OBJECT },
+        name: "olmo3",
+        signs: &["<function_calls>"],
+        opens: &["<function_calls>"],
+        close: "</function_calls>",
+        arguments: ArgumentStyle::Keywords,
+        spelling: Spelling {
+            open: "<function_calls>",
+            between: "\n",
+            close: "</function_calls>",
+            ..KEYWORDS
+        },
+        ..BASE
+    },
+    PHI4,
+    CallFormat {
+        // The model's own template shows functions only.
+        name: "phi4_list",
+        signs: &["<|tool|>"],
+        spelling: Spelling { open: "<|tool_call|>[", between: ", ", close: "]<|/tool_call|>", ..OBJECT },
+        ..PHI4
+    },
+    CallFormat {
+        name: "functools",
+        signs: &["functools["],
+        opens: &["functools["],
+        spelling: Spelling { open: "functools[", between: ", ", close: "]", ..OBJECT },
         ..BASE
     },
     CallFormat {
@@ -299,6 +324,7 @@ pub const FORMATS: [CallFormat; 20] = [
 const BASE: CallFormat = CallFormat {
     name: "",
     signs: &[],
+    faint: &[],
     opens: &[],
     close: "",
     before_name: "",
@@ -326,6 +352,15 @@ const GLM: CallFormat = CallFormat {
     after_name: &["\n"],
     arguments: ArgumentStyle::Pairs(GLM_PAIRS),
     spelling: Spelling { before: "<tool_call>", middle: "\n", after: "</tool_call>", between: "\n", ..EMPTY },
+    ..BASE
+};
+
+const PHI4: CallFormat = CallFormat {
+    name: "phi4",
+    signs: &["<|tool_call|>", "<|/tool_call|>"],
+    opens: &["<|tool_call|>"],
+    close: "<|/tool_call|>",
+    spelling: Spelling { before: "<|tool_call|>{\"name\": \"", after: "}<|/tool_call|>", ..OBJECT },
     ..BASE
 };
 
@@ -379,10 +414,9 @@ impl CallFormat {
         let headers = ["<|start_header_id|>", "<|header_start|>"];
         let is_llama =
             headers.iter().any(|header| source.contains(header)) && source.contains("\"parameters\":");
-        // A template with no place for calls may have marks around the functions only, others in calls only.
-        let is_lfm = |format: &&CallFormat| format.name == "lfm2" && source.contains("<|tool_call_start|>");
+        let is_faint = |format: &&CallFormat| format.faint.iter().any(|sign| source.contains(sign));
         let is_bare = |format: &&CallFormat| format.name == "llama3" && is_llama;
-        let found = FORMATS.iter().find(has_signs).or_else(|| FORMATS.iter().find(is_lfm));
+        let found = FORMATS.iter().find(has_signs).or_else(|| FORMATS.iter().find(is_faint));
         found.or_else(|| FORMATS.iter().find(is_bare))
     }
 

@@ -81,7 +81,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 92] = [
+    const CASES: [(&str, &str, &str); 99] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -197,6 +197,26 @@ mod tests {
             "<tool_call>f<arg_key>a</arg_key><arg_value>x</arg_value></tool_call><tool_call>g</tool_call>",
             "call f: {\"a\": \"x\"}.call g: {}.",
         ),
+        (
+            "phi4_list",
+            "Hm. <|tool_call|>[{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\", \"arguments\": \
+             {\"a\": 1}}]<|/tool_call|>",
+            "Answer: Hm. .call f: {}.call g: {\"a\": 1}.",
+        ),
+        (
+            "functools",
+            " functools[{\"name\": \"f\", \"arguments\": {\"a\": \"]\"}}, {\"name\": \"g\", \"arguments\": {}}]\nDone",
+            "call f: {\"a\": \"]\"}.call g: {}.Answer: Done.",
+        ),
+        ("functools", "Python's functools", "Answer: Python's functools."),
+        ("functools", "functools[0]", "Answer: functools[0]."),
+        (
+            "olmo3",
+            "I look. <function_calls>\nf(a=\"x\", b=[1, true])\ng(a=null)\n</function_calls> So.",
+            "Answer: I look. .call f: {\"a\": \"x\", \"b\": [1, true]}.call g: {\"a\": null}.Answer: So..",
+        ),
+        ("olmo3", "<function_calls></function_calls>", "Answer: <function_calls></function_calls>."),
+        ("olmo3", "<function_calls>x()", "call x: {}."),
         ("nemotron", "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}]</TOOLCALL>", "call f: {}."),
         (
             "apriel",
@@ -355,7 +375,12 @@ mod tests {
         assert_eq!(named("<|START_ACTION|> ... <|END_ACTION|>"), Some("command"));
         assert_eq!(named("List of tools: <|tool_list_start|>["), Some("lfm2"));
         assert_eq!(named("<|tool_call_start|>[ ... ]<|tool_call_end|>"), Some("lfm2"));
+        assert_eq!(named("List of tools: ["), Some("lfm2"));
         assert_eq!(named("[func_name1(params_name1=params_value1)] <|python_start|>"), Some("python"));
+        assert_eq!(named("<|header_start|> [func_name1(param1=value1)]"), Some("python"));
+        assert_eq!(named("'<|tool|>' + message['tools'] + '<|/tool|>'"), Some("phi4_list"));
+        assert_eq!(named("functools[{...}] <|start_header_id|>"), Some("functools"));
+        assert_eq!(named("<function_calls></function_calls>"), Some("olmo3"));
         assert_eq!(
             named("<|header_start|> {\"name\": f, \"parameters\": {}} <|python_start|>"),
             Some("llama3")

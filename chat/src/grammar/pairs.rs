@@ -58,7 +58,8 @@ impl TextGrammar<'_> {
             }
             let (value, pair) = (format!("{name}_{index}"), format!("{name}_{index}_pair"));
             if is_boolean(resolved(schema, root)) {
-                self.grammar.rule(&value, "\"True\" | \"False\"");
+                // Some models write them as JSON does.
+                self.grammar.rule(&value, "\"True\" | \"False\" | \"true\" | \"false\"");
             } else {
                 self.json(&value, (schema, root), tool)?;
             }

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cuts;
+mod families;
 #[path = "../../../constrain/tests/constrain/follow.rs"]
 mod follow;
 #[path = "../../../constrain/tests/constrain/o200k.rs"]
