@@ -14,6 +14,8 @@ mod watch;
 
 use crate::harness;
 use fastrand::Rng;
+use kernmill_chat::calls::FORMATS;
+use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -163,6 +165,9 @@ fn the_corpus_has_inputs_that_are_read_to_the_end() {
     for name in of_gguf {
         assert!(targets::reads_gguf(&seed(&format!("gguf/{name}")), &[0; 192 << 10]), "{name}");
     }
+    let called: BTreeSet<&str> =
+        corpus("generated").iter().filter_map(|seed| targets::reads_call(seed)).collect();
+    assert_eq!(called, FORMATS.iter().map(|format| format.name).collect());
     assert_eq!(targets::reads_kv_segment(&seed("kv_segment/three_records")), 3);
     assert_eq!(targets::reads_kv_session(&seed("kv_session/two_records")), Some(2));
 }

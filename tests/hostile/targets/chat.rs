@@ -1,8 +1,11 @@
 //! Conversations, templates, and what models generate.
 
-use kernmill_chat::calls::{FORMATS, TextParser, ThoughtMarks};
+use kernmill_chat::calls::{ArgumentStyle, CallFormat, FORMATS, TextParser, ThoughtMarks};
 use kernmill_chat::harmony::{HarmonyParser, PromptOptions, prompt};
-use kernmill_chat::{AddedToken, Conversation, Event, Template, Tool, Vocabulary, VocabularyError};
+use kernmill_chat::{
+    AddedToken, AnswerPart, Conversation, Event, Template, Tool, Vocabulary, VocabularyError,
+};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Texts of the tokens around a text, by the names that templates have for them.
@@ -75,22 +78,61 @@ fn check(events: &[Event]) {
     assert!(!is_open);
 }
 
+/// The arguments of a complete call are an object: its values were turned into JSON.
+fn check_arguments(events: &[Event]) {
+    let mut arguments = None;
+    for event in events {
+        match (event, &mut arguments) {
+            (Event::Begin(AnswerPart::Call { .. }), _) => arguments = Some(String::new()),
+            (Event::Delta(text), Some(arguments)) => arguments.push_str(text),
+            (Event::End { is_complete: true }, Some(text)) => {
+                assert!(serde_json::from_str::<Map<String, Value>>(text).is_ok(), "{text:?}");
+                arguments = None;
+            }
+            (Event::End { .. }, _) => arguments = None,
+            _ => {}
+        }
+    }
+}
+
 /// Output of a model: a byte is itself, those from 0xC0 on may be special tokens.
 pub fn generated(data: &[u8]) {
-    let Some((kind, bytes)) = data.split_first() else { return };
+    let Some((format, events)) = read(data) else { return };
+    // Where a brace is, a call may be an object, whose arguments are passed on as they are.
+    if format.is_some_and(|format| format.arguments != ArgumentStyle::Object) && !data.contains(&b'{') {
+        check_arguments(&events);
+    }
+    check(&events);
+}
+
+/// The name of the format of calls, if an input is read as a whole call of it.
+pub fn reads_call(data: &[u8]) -> Option<&'static str> {
+    let (format, events) = read(data)?;
+    let mut events =
+        events.iter().skip_while(|event| !matches!(event, Event::Begin(AnswerPart::Call { .. })));
+    let is_whole = events.any(|event| *event == Event::End { is_complete: true });
+    format.filter(|_| is_whole).map(|format| format.name)
+}
+
+/// The events of a model's output, and its format of calls, which is Harmony if none is named.
+fn read(data: &[u8]) -> Option<(Option<&'static CallFormat>, Vec<Event>)> {
+    let (kind, bytes) = data.split_first()?;
     let ids = bytes.iter().map(|byte| if *byte >= 0xF0 { u32::from(*byte) + 16 } else { u32::from(*byte) });
     let mut events = Vec::new();
-    if let Some(format) = FORMATS.get(usize::from(*kind)) {
+    let format = FORMATS.get(usize::from(*kind));
+    if format.is_some() {
         let name = "f".to_owned();
-        let tool = Tool { name, description: String::new(), parameters: None, strict: false };
-        let mut parser = TextParser::new(&Bytes, Some(format), vec![tool], ThoughtMarks::default(), false);
+        let parameters = Some(json!({"properties": {"a": {"type": "string"}, "b": {"type": "integer"},
+            "c": {"type": ["string", "null"]}, "d": {"type": "array"}, "e": {"type": "object"}}}));
+        let tool = Tool { name, description: String::new(), parameters, strict: false };
+        let mut parser = TextParser::new(&Bytes, format, vec![tool], ThoughtMarks::default(), false);
         ids.for_each(|id| parser.push(&Bytes, id, &mut events));
         parser.finish(&mut events);
     } else if let Ok(mut parser) = HarmonyParser::new(&Bytes, &Conversation::default(), &mut events) {
         ids.for_each(|id| parser.push(&Bytes, id, &mut events));
         parser.finish(&mut events);
     }
-    check(&events);
+    Some((format, events))
 }
 
 /// A template, a zero byte, and a conversation as JSON. No text of the conversation becomes a special token

@@ -22,7 +22,7 @@ mod text;
 pub mod trial;
 
 pub use adapter::adapter;
-pub use chat::{chat_template, generated};
+pub use chat::{chat_template, generated, reads_call};
 pub use checkpoint::{gguf, reads_gguf, reads_quantised, reads_safetensors, safetensors};
 pub use form::form;
 pub use kv_store::{kv_segment, kv_session, reads_kv_segment, reads_kv_session};
