@@ -81,7 +81,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 99] = [
+    const CASES: [(&str, &str, &str); 100] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -280,6 +280,11 @@ mod tests {
             "lfm2",
             "<|tool_call_start|>[f(a=\"\"\"one \"two\"\n\"\"\", b=\'\'\'\'\'\', c={1: 2, None: (), x: 'y'})]",
             "call f: {\"a\": \"one \\\"two\\\"\\n\", \"b\": \"\", \"c\": {\"1\": 2, \"null\": [], \"x\": \"y\"}}.",
+        ),
+        (
+            "lfm2",
+            "<|tool_call_start|>[f(a=[+1_000, .5, -2., 1.e3, 1-2, ., _1])]",
+            "call f: {\"a\": [1000, 0.5, -2.0, 1.0e3, \"1-2\", \".\", \"_1\"]}.",
         ),
         // No literals of Python, or none that JSON has.
         ("lfm2", "<|tool_call_start|>[f(a={'x'}, b=1)]", "call f: {}.Answer: a={'x'}, b=1)]."),

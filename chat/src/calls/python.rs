@@ -148,9 +148,27 @@ fn word(text: &str) -> ReadStep<String> {
         "None" => "null".to_owned(),
         // A number of any size stays as it is written.
         other if serde_json::from_str::<Value>(other).is_ok() => other.to_owned(),
-        other => Value::from(other).to_string(),
+        other => number(other).unwrap_or_else(|| Value::from(other).to_string()),
     };
     ReadStep::Whole(json, end)
+}
+
+/// JSON of a number that only Python writes so: with a plus sign, underscores, or a point without digits
+/// before or behind it.
+fn number(text: &str) -> Option<String> {
+    let mut number = text.strip_prefix('+').unwrap_or(text).replace('_', "");
+    if let Some(at) = number.find('.') {
+        let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        let (before, behind) =
+            (is_digit(number[..at].chars().next_back()), is_digit(number[at + 1..].chars().next()));
+        match (before, behind) {
+            (true, false) => number.insert(at + 1, '0'),
+            (false, true) => number.insert(at, '0'),
+            _ => {}
+        }
+    }
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    serde_json::from_str::<serde_json::Number>(&number).is_ok_and(|_| is_number).then_some(number)
 }
 
 /// A list, a tuple or a dictionary.
