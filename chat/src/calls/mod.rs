@@ -81,7 +81,7 @@ mod tests {
         shown
     }
 
-    const CASES: [(&str, &str, &str); 100] = [
+    const CASES: [(&str, &str, &str); 101] = [
         ("hermes", "Hello", "Answer: Hello."),
         ("hermes", "<think>\nHm.</think>\n\nHello", "Reasoning: Hm..Answer: Hello."),
         (
@@ -166,6 +166,11 @@ mod tests {
             "<function=f><parameter=l>['it\"s', None, {'a': True}]</parameter>\n<parameter=a>['x']</parameter>\n\
              </function>",
             "call f: {\"l\": [\"it\\\"s\", null, {\"a\": true}], \"a\": \"['x']\"}.",
+        ),
+        (
+            "seed",
+            "<function=f><parameter=l>['</parameter>', \"it's </parameter>\"]</parameter></function>",
+            "call f: {\"l\": [\"</parameter>\", \"it's </parameter>\"]}.",
         ),
         ("seed", "<function=f><parameter=l>[it's]</parameter></function>", "call f: {\"l\": \"[it's]\"}."),
         ("seed", "<function=f><parameter=l>[1</parameter></function>", "call f: {\"l\": \"[1\"}."),
