@@ -28,7 +28,7 @@ use crate::emit::Emit;
 use crate::floats;
 use crate::kernel::{AttentionBody, Domain, KvPlane, RowType};
 use crate::row_op::site::{ItemResults, ItemShape, OpSite};
-use crate::row_op::{RowOpCode, hadamard, quantize};
+use crate::row_op::{RowOpCode, quantize, transform};
 use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -432,7 +432,7 @@ impl<'a> TokenRun<'a> {
     fn turn_back(&self, e: &mut Emit, results: Value, width: usize) {
         let geometry = &self.body.geometry;
         if geometry.formats.v.descriptor().rotated {
-            hadamard::emit_inverse(e, results, width, hadamard_block(geometry.head_dim));
+            transform::emit_inverse(e, results, width, hadamard_block(geometry.head_dim));
         }
     }
 }

@@ -8,7 +8,7 @@ mod bf16;
 mod elementwise;
 mod embed;
 mod expert_sum;
-pub(crate) mod hadamard;
+mod hadamard;
 mod kv;
 mod kv_integers;
 mod kv_plane;
@@ -24,6 +24,7 @@ mod select_row;
 pub(crate) mod site;
 mod store;
 mod topk;
+pub(crate) mod transform;
 
 pub use elementwise::ElementwiseRow;
 pub use embed::EmbedRow;

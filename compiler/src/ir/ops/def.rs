@@ -81,6 +81,8 @@ pub struct Outline {
     /// Whether the op may be between a projection and the attention or the logits that it is made for. The
     /// residual stream, where additions are, is between neither.
     pub passes: bool,
+    /// Whether presets put the op into graphs, so that models have none before and samples leave it out.
+    pub by_presets: bool,
     /// The op's demands on the values around it, for samples of fused ops: names of inputs, and of the
     /// output.
     pub facts: fn(&mut KnownValues<'_>, &[&str], &str),
@@ -111,6 +113,7 @@ impl Outline {
             places: &[],
             commutes: false,
             passes: false,
+            by_presets: false,
             facts,
             sample: |_, _| None,
         }

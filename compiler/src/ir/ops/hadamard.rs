@@ -22,6 +22,7 @@ pub struct Hadamard {
 pub static KINDS: [Outline; 1] = [Outline {
     places: ANYWHERE,
     passes: true,
+    by_presets: true,
     ..Outline::new("hadamard", OpForm::new(&[Input::F32], &[]), |at, _| {
         Ok(Hadamard { head_dim: at.attribute("head_dim")? }.into())
     })

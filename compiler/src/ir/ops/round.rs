@@ -32,12 +32,14 @@ pub static KINDS: [Outline; 3] = [
             KernelPosition::EpilogueOf(KernelTemplate::Attention),
         ],
         passes: true,
+        by_presets: true,
         ..Outline::new("quantize_q8", FORM, |_, _| Ok(Round::Q8.into()))
     },
-    Outline { places: ANYWHERE, ..Outline::new("bf16_cast", FORM, |_, _| Ok(Round::Bf16.into())) },
+    Outline { places: ANYWHERE, by_presets: true, ..Outline::new("bf16_cast", FORM, |_, _| Ok(Round::Bf16.into())) },
     Outline {
         places: &[KernelPosition::Rows, KernelPosition::Epilogue],
         passes: true,
+        by_presets: true,
         ..Outline::new("kv_cast", FORM, parse_kv)
     },
 ];

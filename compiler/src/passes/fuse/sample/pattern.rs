@@ -23,7 +23,7 @@ pub(super) struct SamplePattern<'r> {
 
 impl<'r> SamplePattern<'r> {
     pub fn new(rule: &'r FusionRule, rng: &mut Rng) -> SamplePattern<'r> {
-        let rounding = |op: &OpKind| ["quantize_q8", "bf16_cast", "hadamard", "kv_cast"].contains(&op.name);
+        let by_presets = |op: &OpKind| op.by_presets;
         let mut alias: BTreeMap<&str, &str> = BTreeMap::new();
         let mut kept = Vec::new();
         let last = match rule.pattern.iter().map(|node| node.copy).max() {
@@ -31,7 +31,7 @@ impl<'r> SamplePattern<'r> {
             Some(last) => rng.below(last + 1),
         };
         for node in rule.pattern.iter().filter(|node| node.copy <= last) {
-            let out = node.ops.iter().all(rounding) || node.optional && rng.one_in(3);
+            let out = node.ops.iter().all(by_presets) || node.optional && rng.one_in(3);
             match out {
                 true => drop(alias.insert(&node.capture, &node.inputs[0])),
                 false => kept.push(node),
@@ -55,7 +55,7 @@ impl<'r> SamplePattern<'r> {
             OpKind::from_name(name).unwrap_or(op)
         };
         let nodes = kept.into_iter().map(|node| {
-            let ops = node.ops.iter().copied().filter(|op| !rounding(op));
+            let ops = node.ops.iter().copied().filter(|op| !op.by_presets);
             let ops: Vec<OpKind> = ops.map(|op| plain(op, node.inputs.len())).collect();
             (node, rng.pick(&ops), node.inputs.iter().map(|name| resolve(name)).collect())
         });
