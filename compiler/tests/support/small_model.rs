@@ -257,7 +257,7 @@ impl Model<'_> {
         let v = self.linear(&name("v"), n, kv_cols, s.attention_bias)?;
         let extra = s.extra.iter().map(|cols| self.linear(&name("extra"), n, *cols, s.attention_bias));
         let extra = extra.collect::<Result<Vec<_>, _>>()?;
-        let q = self.b.node(&name("q_rope"), rope.clone(), &[q], &[])?;
+        let q = self.b.node(&name("q_rope"), rope, &[q], &[])?;
         let k = self.b.node(&name("k_rope"), rope, &[k], &[])?;
         let attention = Attention {
             layer: self.b.next_layer(),

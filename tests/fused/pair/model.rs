@@ -141,7 +141,7 @@ impl Making<'_> {
         let rope = RopeParameters { head_dim, theta: 10000.0, scaling: self.scaling.clone() };
         let rope = Rope { rope: self.b.rope(rope), head_dim };
         if !self.rng.one_in(6) {
-            q = self.b.node("q_rope", rope.clone(), &[q], &[])?;
+            q = self.b.node("q_rope", rope, &[q], &[])?;
         }
         if !self.rng.one_in(6) {
             k = self.b.node("k_rope", rope, &[k], &[])?;
