@@ -102,8 +102,7 @@ fn lines_fit_on_a_screen() {
     assert!(wide.is_empty(), "{} lines of code over {COLUMNS} columns: {}", wide.len(), wide.join(", "));
 }
 
-/// The text by which a file of its directory, or the one above, makes a file a module, but for an entry of a
-/// macro's list, which has the module's name alone.
+/// The text by which a file of its directory, or the one above, makes a file a module.
 fn declaration(path: &Path) -> Option<(&Path, String)> {
     let dir = path.parent()?;
     let stem = path.file_stem()?.to_str()?;
@@ -128,9 +127,7 @@ fn every_file_is_compiled() {
     let is_module = |path: &Path| {
         let Some((dir, text)) = declaration(path) else { return false };
         let is_above = |other: &Path| other.parent() == Some(dir) || other.with_extension("") == dir;
-        let listed = format!("{}::", text.trim_start_matches("mod ").trim_end_matches(';'));
-        let is_entry = |line: &String| line.trim_start().starts_with(&listed) && line.ends_with(',');
-        let declares = |lines: &[String]| lines.iter().any(|line| line.contains(&text) || is_entry(line));
+        let declares = |lines: &[String]| lines.iter().any(|line| line.contains(&text));
         paths.iter().any(|given| path.ends_with(given))
             || rust.iter().any(|(other, lines)| is_above(other) && declares(lines))
     };

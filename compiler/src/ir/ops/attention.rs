@@ -3,13 +3,12 @@
 use super::def::{OpDef, OpKind, Outline, SpecOp};
 use super::form::{Input, OpForm, Operands, TensorOperand, ensure};
 use super::keys::{OpInfo, ParamKind, optional, required};
-use super::round::kv_type;
 use super::places::{KernelPosition, KernelTemplate};
+use super::round::kv_type;
 use super::spec_node::SpecNode;
 use crate::ir::RowKind;
 use crate::ir::cursor::{LineCursor, unknown};
 use crate::ir::eval::num::{accumulate, dot4, exp, exp_all, hadamard, lane_sum, max};
-use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use crate::ir::eval::state::{CachedRows, Data, LayerKv, OpState};
 use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
@@ -19,6 +18,7 @@ use kernmill_plan::kv::{
     KvFormat, KvGeometry, KvPair, KvRow, LayerKind, hadamard_block, to_int8, to_weights,
 };
 use kernmill_plan::limit;
+use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 /// `q f32, k, v (f32 or a format of the cache); [sinks] -> f32`: appends k and v to the layer's cache, then
 /// attends.
@@ -56,8 +56,9 @@ impl Attention {
     pub fn cache_writes(&self, node: &Node) -> [GraphRowOp; 2] {
         let (kind, geometry) = (self.layer_kind(), self.geometry());
         let pool = OperandRef::Kv(self.layer, kind);
-        [(1, KvPlane::K), (2, KvPlane::V)]
-            .map(|(i, plane)| KvStoreRow { x: RowPlace::Row(node.inputs[i]), pool, plane, kind, geometry }.into())
+        [(1, KvPlane::K), (2, KvPlane::V)].map(|(i, plane)| {
+            KvStoreRow { x: RowPlace::Row(node.inputs[i]), pool, plane, kind, geometry }.into()
+        })
     }
 }
 

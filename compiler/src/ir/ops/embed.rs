@@ -44,12 +44,15 @@ impl OpDef for Embed {
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
         let table = node.tensors[0];
-        Some(EmbedRow {
-            table: OperandRef::Tensor(table),
-            format: kernels.graph().tensor(table).format,
-            row_bytes: kernels.row_bytes(table),
-            out: node.output,
-        }.into())
+        Some(
+            EmbedRow {
+                table: OperandRef::Tensor(table),
+                format: kernels.graph().tensor(table).format,
+                row_bytes: kernels.row_bytes(table),
+                out: node.output,
+            }
+            .into(),
+        )
     }
 
     fn multiples(&self, width: usize) -> Vec<(&'static str, usize, usize)> {

@@ -3,16 +3,16 @@
 
 use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
 use super::elementwise::Elementwise;
+use super::form::{Input, OpForm, Operands};
 use super::keys::{INPUT, OpInfo, ParamKind, optional, required};
 use super::matmul::MatMul;
-use super::spec_node::SpecNode;
-use crate::spec_text::Result as SpecResult;
-use super::form::{Input, OpForm, Operands};
 use super::places::{KernelPosition, KernelTemplate};
+use super::spec_node::SpecNode;
 use crate::ir::RowKind;
 use crate::ir::eval::num::accumulate;
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Role, Rows, Type, ValueId};
+use crate::spec_text::Result as SpecResult;
 use kernmill_kernels_gen::row_op::ExpertSumRow;
 
 /// `y f32 [Slots, n], routing -> f32 [T, n]`: sums the rows of a token's experts.
@@ -33,20 +33,20 @@ pub static KINDS: [Outline; 1] = [Outline {
 }];
 
 const MOE: OpInfo = OpInfo {
-            name: "moe",
-            params: &[
-                INPUT,
-                required("routing", ParamKind::Value),
-                required("gate", ParamKind::Tensor),
-                required("up", ParamKind::Tensor),
-                required("down", ParamKind::Tensor),
-                optional("gate_bias", ParamKind::Tensor),
-                optional("up_bias", ParamKind::Tensor),
-                optional("down_bias", ParamKind::Tensor),
-                required("activation", ParamKind::Expr),
-            ],
-            pattern: &[],
-        };
+    name: "moe",
+    params: &[
+        INPUT,
+        required("routing", ParamKind::Value),
+        required("gate", ParamKind::Tensor),
+        required("up", ParamKind::Tensor),
+        required("down", ParamKind::Tensor),
+        optional("gate_bias", ParamKind::Tensor),
+        optional("up_bias", ParamKind::Tensor),
+        optional("down_bias", ParamKind::Tensor),
+        required("activation", ParamKind::Expr),
+    ],
+    pattern: &[],
+};
 
 impl OpDef for ExpertSum {
     fn kind(&self, _: usize) -> OpKind {
@@ -96,7 +96,8 @@ fn lower_moe(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     let gate = expert_linear(at, "gate", x, routing, (k, experts), (cols, None))?;
     let Type::F32(rows, hidden) = at.ty(gate) else { unreachable!("expert_linear makes f32") };
     let up = expert_linear(at, "up", x, routing, (k, experts), (cols, Some(hidden)))?;
-    let act = at.push_as(Some("act"), Type::F32(rows, hidden), Elementwise { expr }.into(), vec![gate, up], vec![]);
+    let act =
+        at.push_as(Some("act"), Type::F32(rows, hidden), Elementwise { expr }.into(), vec![gate, up], vec![]);
     let down = expert_linear(at, "down", act, routing, (k, experts), (hidden, None))?;
     let Type::F32(_, out) = at.ty(down) else { unreachable!("expert_linear makes f32") };
     Ok(at.push(Type::F32(Rows::Tokens, out), ExpertSum, vec![down, routing], vec![]))

@@ -5,12 +5,24 @@
 //! text, the spec language, places in kernels, samples. An op without an expression of its own also has a row
 //! operation, whose code is in `kernels-gen/src/row_op/`.
 
+mod attention;
 mod def;
+mod elementwise;
+mod embed;
+mod expert_sum;
 pub mod form;
+mod hadamard;
 pub mod keys;
+mod lora_shrink;
+mod matmul;
 pub mod places;
 mod product;
+mod rms_norm;
+mod rope;
+mod round;
+mod router_topk;
 pub mod sample;
+mod select_rows;
 mod spec_node;
 
 #[cfg(test)]
@@ -26,12 +38,10 @@ use crate::ir::{Node, RopeParameters, Tensor, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
 use std::ops::RangeInclusive;
 
-/// Makes [`Op`] of the list of ops. Each has a file with a struct of that name, which is an [`OpDef`], and
-/// with `KINDS`, its outlines.
+/// Makes [`Op`] of the list of ops: the module of each, with the struct that is its [`OpDef`], and with
+/// `KINDS`, its outlines.
 macro_rules! ops {
     ($($file:ident :: $name:ident),* $(,)?) => {
-        $(mod $file;)*
-
         /// The ops with their attributes.
         pub mod all {
             $(pub use super::$file::$name;)*

@@ -61,12 +61,15 @@ impl OpDef for RmsNorm {
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        Some(RmsNormRow {
-            x: node.inputs[0],
-            weight: OperandRef::Tensor(node.tensors[0]),
-            eps: self.eps.into(),
-            out: node.output,
-        }.into())
+        Some(
+            RmsNormRow {
+                x: node.inputs[0],
+                weight: OperandRef::Tensor(node.tensors[0]),
+                eps: self.eps.into(),
+                out: node.output,
+            }
+            .into(),
+        )
     }
 
     fn multiples(&self, width: usize) -> Vec<(&'static str, usize, usize)> {

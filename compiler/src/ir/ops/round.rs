@@ -35,7 +35,11 @@ pub static KINDS: [Outline; 3] = [
         by_presets: true,
         ..Outline::new("quantize_q8", FORM, |_, _| Ok(Round::Q8.into()))
     },
-    Outline { places: ANYWHERE, by_presets: true, ..Outline::new("bf16_cast", FORM, |_, _| Ok(Round::Bf16.into())) },
+    Outline {
+        places: ANYWHERE,
+        by_presets: true,
+        ..Outline::new("bf16_cast", FORM, |_, _| Ok(Round::Bf16.into()))
+    },
     Outline {
         places: &[KernelPosition::Rows, KernelPosition::Epilogue],
         passes: true,
