@@ -3,6 +3,7 @@ use crate::interp::Interpreter;
 use crate::ir::lora::with_adapters;
 use crate::ir::ops::Packed;
 use crate::ir::{Graph, GraphMat, Node, NodeId, OpKind, TensorId};
+use crate::passes::layout::gate_up_pairs;
 use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, quantise_chosen};
 use crate::testing::{ModelShape, Rng, Twist, build, random_weights};
@@ -22,6 +23,18 @@ fn mini(shape: &ModelShape, preset: Preset) -> (FusedGraph, FusionReport) {
     let (fused, report) = fuse(&graph, FusedSet::builtin().rules(), LEVEL);
     fused.verify().unwrap();
     (fused, report)
+}
+
+/// A unit whose gate has no activation is `mul` in the graph, whichever op the spec has.
+#[test]
+fn a_bilinear_unit_fuses_as_others_do() {
+    let graph = build(&ModelShape::mini_llama()).unwrap().to_string();
+    let bilinear: Graph = graph.replace("elementwise(\"(silu(x0) * x1)\")", "mul").parse().unwrap();
+    let bilinear = quantised(&bilinear, Preset::Faithful);
+    assert_eq!(bilinear.nodes.iter().filter(|node| node.kind().name == "mul").count(), 2);
+    assert_eq!(gate_up_pairs(&bilinear).len(), 2);
+    let (fused, _) = fuse(&bilinear, FusedSet::builtin().rules(), LEVEL);
+    assert_eq!(fused.groups.iter().filter(|group| group.name() == "mlp_gate_up").count(), 2);
 }
 
 #[test]
