@@ -38,7 +38,7 @@ pub(super) fn key(marks: &Pairs, text: &str) -> ReadStep<String> {
     ReadStep::Whole(key.trim().to_owned(), at)
 }
 
-/// Whether a value, of which `begun` is known, is a text that can be given out while it comes. `None` while
+/// Whether a value that begins with `begun` is a text, which can be given out while it comes. `None` while
 /// that is open.
 pub(super) fn is_open_text(tool: Option<&Tool>, key: &str, begun: &str) -> Option<bool> {
     let (schema, root) = schema_of(tool, key);

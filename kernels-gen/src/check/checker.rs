@@ -256,7 +256,7 @@ impl<'k> KernelChecker<'k> {
         }
     }
 
-    /// A table of which a row is read for each token id.
+    /// A table. A row of it is read for each token id.
     pub(crate) fn table(&mut self, operand: OperandId, row_bytes: usize, rows: usize) -> Checked {
         let need = Need::Table { row_bytes: row_bytes as u64, rows: rows as u32 };
         match self.known(operand)? {

@@ -52,7 +52,7 @@ impl KernelChecker<'_> {
         self.ensure(legal, || format!("{kv_heads} KV heads of {head_dim} elements in {formats}"))
     }
 
-    /// A matrix, all tiles of all `experts` of which are read, and its bias.
+    /// A matrix and its bias. All tiles of all `experts` are read.
     pub(crate) fn matrix(&mut self, mat: &Mat, input: RowType, experts: usize) -> Checked {
         let (n, k) = (mat.n, mat.k);
         self.ensure((1..=limit::VOCAB).contains(&n) && k == input.len(), || {

@@ -113,7 +113,7 @@ impl CheckedSite {
             CountedRows::Slots(_) => is_routed,
             CountedRows::Logits => false,
         };
-        check.ensure(known, || format!("its rows are {:?}, of which no token is known", self.rows))
+        check.ensure(known, || format!("its rows are {:?}, and no token of them is known", self.rows))
     }
 }
 

@@ -9,7 +9,7 @@
 //!   `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart, receives `(f32(sum) * scale) * factor` of each
 //!   token. The integer sum is exact.
 //! - weights: `fn(v: *const *const u8, p: *mut f32, blocks: u64, first: u64, end: u64, out: *mut f32)`:
-//!   rows of `p`, [`SCORE_STRIDE`] apart, are `[blocks][16]` scores, of which columns `first..end` are in
+//!   rows of `p`, [`SCORE_STRIDE`] apart, are `[blocks][16]` scores. Columns `first..end` of them are in
 //!   view, one at least; each `v[b]` begins with f32 `[16]` scales. Of each row `out[0][g]` receives the
 //!   largest score and `out[1][g]` the sum of the exponentials, as softmax has them. The rows' first halves
 //!   become i16 `[blocks][16]`: `exponential * scale`, 0 of an exponential of 0, rounded by
