@@ -1,15 +1,15 @@
 //! The whole pipeline on one screen: one line per pass; after each, its result is checked, timed and can be
 //! printed.
 
-use crate::emit::assemble::{assemble, gate_up_pairs, model_info, plan_arenas, schedule_all};
+use crate::emit::assemble::{assemble, model_info};
 use crate::ir::Graph;
 use crate::ir::lora::with_adapters;
 use crate::passes::fuse::{self, FusedGraph, FusedSet};
-use crate::passes::layout::{WeightLayout, plan_weights};
-use crate::passes::memory::{self, MemoryPlan};
+use crate::passes::layout::{WeightLayout, gate_up_pairs, plan_weights};
+use crate::passes::memory::{self, MemoryPlan, plan_memory};
 use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, Quantisation};
-use crate::passes::schedule::{Kernels, Schedule, check_sizes};
+use crate::passes::schedule::{Kernels, Schedule, check_sizes, schedule_all};
 use crate::passes::select::cost::CostModel;
 use crate::passes::select::costs_of_machine::{MACHINE, Machine};
 use crate::passes::select::{MicroKernelChoice, Pick, Selection, choose_ukernels, select_classes};
@@ -138,7 +138,6 @@ pub fn compile(graph: &Graph, options: &CompilerOptions) -> Result<Compiled, Com
     let kv = options.kv.unwrap_or(preset.kv_formats());
     let quantisation = Quantisation { preset, choices: options.choices.as_ref(), kv };
     let quantised = passes.run("quantise", || quantisation.quantise(graph))?;
-    passes.run("verify quantised", || crate::passes::quant::verify_with(&quantised, preset, &kv))?;
     let quantised = match options.adapters {
         true => passes.run("adapters", || with_adapters(&quantised, preset.adapter_format()))?,
         false => quantised,
@@ -152,7 +151,9 @@ pub fn compile(graph: &Graph, options: &CompilerOptions) -> Result<Compiled, Com
         passes.run("select", || select_classes(&fused, &layout, options.chunk, &model, options.kernels))?;
     let (schedules, kernels) = passes.time("schedule", || schedule_all(&quantised, &selections));
     passes.run("check sizes", || check_sizes(&schedules))?;
-    let arenas = passes.run("plan memory", || plan_arenas(&schedules))?;
+    let arenas = passes.run("plan memory", || {
+        schedules.iter().map(|one| plan_memory(&one.buffers)).collect::<Result<Vec<_>, _>>()
+    })?;
     passes.run("check memory", || {
         schedules
             .iter()

@@ -2,9 +2,9 @@
 
 use crate::emit::step_costs::step_work;
 use crate::ir::rope::inv_freq;
-use crate::ir::{Attention, Graph, LoraTargetNode, Node, OperandRef, Role, TensorId};
+use crate::ir::{Attention, Graph, LoraTargetNode, OperandRef, Role, TensorId};
 use crate::passes::layout::WeightLayout;
-use crate::passes::memory::{MemoryError, MemoryPlan, plan_memory};
+use crate::passes::memory::MemoryPlan;
 use crate::passes::schedule::{Kernels, Schedule, ScheduledStep};
 use kernmill_kernels_gen::generate::Generated;
 use kernmill_kernels_gen::weight_reads::weight_reads;
@@ -14,14 +14,6 @@ use kernmill_plan::program::{
     ItemReads, ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass, WeightReads,
 };
 use kernmill_plan::target::Level;
-
-/// Arena offsets of each schedule's buffers.
-///
-/// # Errors
-/// Only on sizes past 64 bits.
-pub fn plan_arenas(schedules: &[Schedule]) -> Result<Vec<MemoryPlan>, MemoryError> {
-    schedules.iter().map(|schedule| plan_memory(&schedule.buffers)).collect()
-}
 
 /// Facts about the model that the runtime needs.
 pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelInfo {
@@ -211,40 +203,4 @@ fn assemble_step(
         work,
         weight_reads,
     }
-}
-
-/// Pairs of matrices whose tiles lie interleaved: the gate and up of every gated unit, fused or not, so that
-/// the weights' layout does not depend on fusion.
-pub fn gate_up_pairs(graph: &Graph) -> Vec<(TensorId, TensorId)> {
-    let producer = |value| graph.nodes.iter().find(|node| node.output == value);
-    let mut pairs = Vec::new();
-    let is_gate = |node: &&Node| node.inputs.len() == 2 && node.op.def().expr().is_some() && !node.is_add();
-    for node in graph.nodes.iter().filter(is_gate) {
-        let [gate, up] = [0, 1].map(|i| producer(node.inputs[i]).filter(|node| node.op.matmul().is_some()));
-        let (Some(gate), Some(up)) = (gate, up) else { continue };
-        let (Some(first), Some(second)) = (gate.tensors.first(), up.tensors.first()) else { continue };
-        let (a, b) = (graph.tensor(*first), graph.tensor(*second));
-        let used = |id: &TensorId| pairs.iter().any(|(x, y)| x == id || y == id);
-        if first != second
-            && a.role == b.role
-            && a.shape == b.shape
-            && a.format == b.format
-            && !used(first)
-            && !used(second)
-        {
-            pairs.push((*first, *second));
-        }
-    }
-    pairs
-}
-
-/// Schedules of all classes over one list of kernels.
-pub fn schedule_all(
-    graph: &Graph,
-    selections: &[crate::passes::select::Selection],
-) -> (Vec<Schedule>, Kernels) {
-    let mut kernels = Kernels::default();
-    let schedules =
-        selections.iter().map(|one| crate::passes::schedule::schedule(graph, one, &mut kernels)).collect();
-    (schedules, kernels)
 }

@@ -7,7 +7,7 @@
 mod build;
 pub(crate) mod cursor;
 mod error;
-pub mod eval;
+pub(crate) mod eval;
 pub mod expr;
 pub mod lora;
 mod lora_targets;

@@ -1,6 +1,6 @@
 //! Where each tensor lies in the weight region.
 
-use crate::ir::{Graph, Role, Tensor, TensorId, whole_columns};
+use crate::ir::{Graph, Node, Role, Tensor, TensorId, whole_columns};
 use kernmill_plan::format::{LINE, TILE_ROWS, WeightFormat, f32_row_stride};
 use thiserror::Error;
 
@@ -45,6 +45,31 @@ impl WeightLayout {
     pub fn placement(&self, tensor: TensorId) -> Placement {
         self.placements[tensor.0 as usize]
     }
+}
+
+/// Pairs of matrices whose tiles lie interleaved: the gate and up of every gated unit, fused or not, so that
+/// the weights' layout does not depend on fusion.
+pub fn gate_up_pairs(graph: &Graph) -> Vec<(TensorId, TensorId)> {
+    let producer = |value| graph.nodes.iter().find(|node| node.output == value);
+    let mut pairs = Vec::new();
+    let is_gate = |node: &&Node| node.inputs.len() == 2 && node.op.def().expr().is_some() && !node.is_add();
+    for node in graph.nodes.iter().filter(is_gate) {
+        let [gate, up] = [0, 1].map(|i| producer(node.inputs[i]).filter(|node| node.op.matmul().is_some()));
+        let (Some(gate), Some(up)) = (gate, up) else { continue };
+        let (Some(first), Some(second)) = (gate.tensors.first(), up.tensors.first()) else { continue };
+        let (a, b) = (graph.tensor(*first), graph.tensor(*second));
+        let used = |id: &TensorId| pairs.iter().any(|(x, y)| x == id || y == id);
+        if first != second
+            && a.role == b.role
+            && a.shape == b.shape
+            && a.format == b.format
+            && !used(first)
+            && !used(second)
+        {
+            pairs.push((*first, *second));
+        }
+    }
+    pairs
 }
 
 /// Tensors that are packed together, contiguous in the region.

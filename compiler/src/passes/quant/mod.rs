@@ -268,7 +268,6 @@ impl<'g> Quantiser<'g> {
         let output = self.values[self.graph.output.0 as usize];
         let mut graph = self.builder.finish(output)?;
         vectors_in_f32(&mut graph);
-        graph.verify()?;
         Ok(graph)
     }
 

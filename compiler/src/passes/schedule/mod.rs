@@ -76,6 +76,13 @@ pub struct Schedule {
     pub wanted_only: Option<WantedOnly>,
 }
 
+/// Schedules of all classes over one list of kernels.
+pub fn schedule_all(graph: &Graph, selections: &[Selection]) -> (Vec<Schedule>, Kernels) {
+    let mut kernels = Kernels::default();
+    let schedules = selections.iter().map(|one| schedule(graph, one, &mut kernels)).collect();
+    (schedules, kernels)
+}
+
 /// Schedules a class.
 pub fn schedule(graph: &Graph, selection: &Selection, kernels: &mut Kernels) -> Schedule {
     let (slab, batch): (Vec<&KernelUse>, Vec<&KernelUse>) =

@@ -1,8 +1,7 @@
 use super::cost::{CostModel, TIE, cheapest, cheapest_version};
 use super::{KernelUse, Pick, select, select_classes};
-use crate::emit::assemble::gate_up_pairs;
 use crate::passes::fuse;
-use crate::passes::layout::{WeightLayout, plan_weights};
+use crate::passes::layout::{WeightLayout, gate_up_pairs, plan_weights};
 use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, quantise_chosen};
 use crate::testing::{Mlp, ModelShape, build};
