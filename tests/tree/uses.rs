@@ -1,4 +1,4 @@
-//! Parser of `use` lines: which file uses which.
+//! Parser of `use` lines and of paths in code: which file uses which.
 
 use super::circles::Graph;
 use std::collections::BTreeMap;
