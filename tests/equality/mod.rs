@@ -246,6 +246,11 @@ fn without_qkv() {
 }
 
 #[test]
+fn without_qkv_norm() {
+    without("qkv_norm");
+}
+
+#[test]
 fn without_attention() {
     without("attention");
 }
@@ -283,6 +288,7 @@ fn without_norm_quant() {
 #[test]
 fn every_built_in_fusion_is_left_out_by_a_test() {
     let tested = [
+        "qkv_norm",
         "qkv",
         "attention",
         "linear_residual",

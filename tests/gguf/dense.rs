@@ -11,12 +11,14 @@ use std::path::PathBuf;
 
 const LAYERS: usize = 2;
 /// Names of a layer's tensors, published and in GGUF files.
-const NAMES: [(&str, &str); 9] = [
+const NAMES: [(&str, &str); 11] = [
     ("input_layernorm", "attn_norm"),
     ("self_attn.q_proj", "attn_q"),
     ("self_attn.k_proj", "attn_k"),
     ("self_attn.v_proj", "attn_v"),
     ("self_attn.o_proj", "attn_output"),
+    ("self_attn.q_norm", "attn_q_norm"),
+    ("self_attn.k_norm", "attn_k_norm"),
     ("post_attention_layernorm", "ffn_norm"),
     ("mlp.gate_proj", "ffn_gate"),
     ("mlp.up_proj", "ffn_up"),
@@ -44,6 +46,9 @@ fn convert(name: &str, arch: &str) -> Writer {
         ("attention.head_count_kv", "num_key_value_heads"),
     ] {
         writer.set(&format!("{arch}.{key}"), config[stated].as_u64().unwrap() as u32);
+    }
+    if let Some(head_dim) = config["head_dim"].as_u64() {
+        writer.set(&format!("{arch}.attention.key_length"), head_dim as u32);
     }
     let theta = config["rope_parameters"]["rope_theta"].as_f64().unwrap() as f32;
     writer.set(&format!("{arch}.rope.freq_base"), theta);
@@ -113,6 +118,13 @@ fn qwen2_files_have_biases_and_rows_in_their_order() {
     factors.add("rope_freqs.weight", &[8], F32, vec![0; 32]);
     let error = from_gguf("m", &gguf(factors.bytes())).unwrap_err().to_string();
     assert!(error.contains("tensor `rope_freqs.weight` in a qwen2 model"), "{error}");
+}
+
+#[test]
+fn qwen3_files_have_norms_of_heads() {
+    let qwen3 = convert("qwen3-plain", "qwen3");
+    assert!(from_gguf("m", &gguf(qwen3.bytes())).unwrap().contains("Qwen3ForCausalLM"));
+    same_logits("qwen3-plain", &qwen3);
 }
 
 /// Newer writers name the kind, older ones state a factor alone, the first under another name.

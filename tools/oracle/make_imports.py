@@ -22,6 +22,8 @@ from transformers import (
     MistralForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
 )
 
 from checkpoint import changed
@@ -53,6 +55,9 @@ CASES = {
                                   num_experts_per_tok=2, sliding_window=16, swiglu_alpha=1.25, swiglu_limit=2.5),
                      lambda name: torch.float32 if "norm" in name or "router" in name or "sinks" in name else torch.bfloat16,
                      ("rope_parameters",)),
+    "qwen3-plain": (Qwen3ForCausalLM,
+                    Qwen3Config(**SIZES, head_dim=32, attention_bias=True, tie_word_embeddings=True, rope_theta=1e6),
+                    lambda name: torch.bfloat16, ()),
 }
 
 

@@ -114,7 +114,8 @@ pub enum SynthError {
     },
     /// A model that no GGUF file describes.
     #[error(
-        "no GGUF file describes such a model: expected what its keys can say of a `llama`, `qwen2` or `gpt-oss`; \
+        "no GGUF file describes such a model: expected what its keys can say of a `llama`, `qwen2`, `qwen3` or \
+         `gpt-oss`; \
          an output that is a directory takes any model"
     )]
     NoArchitecture,

@@ -62,6 +62,8 @@ pub struct Twist {
     /// The attention's result is gated by the queries: q has a second user, and the result is not quantised
     /// directly.
     pub gated_attention: bool,
+    /// Each head of q and k is normed before RoPE.
+    pub head_norms: bool,
 }
 
 /// The feed-forward part of a layer.
@@ -179,7 +181,11 @@ impl ModelShape {
             matrix: rng.pick(&plain),
             table: WeightFormat::Bf16,
             tied: rng.one_in(3),
-            twist: Twist { norm_used_twice: rng.one_in(4), gated_attention: rng.one_in(4) },
+            twist: Twist {
+                norm_used_twice: rng.one_in(4),
+                gated_attention: rng.one_in(4),
+                head_norms: rng.one_in(3),
+            },
             f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
         };
         shape.table = shape.matrix;
@@ -257,6 +263,10 @@ impl Model<'_> {
         let v = self.linear(&name("v"), n, kv_cols, s.attention_bias)?;
         let extra = s.extra.iter().map(|cols| self.linear(&name("extra"), n, *cols, s.attention_bias));
         let extra = extra.collect::<Result<Vec<_>, _>>()?;
+        let [q, k] = match s.twist.head_norms {
+            true => [self.head_norm(&name("q_norm"), q)?, self.head_norm(&name("k_norm"), k)?],
+            false => [q, k],
+        };
         let q = self.b.node(&name("q_rope"), rope, &[q], &[])?;
         let k = self.b.node(&name("k_rope"), rope, &[k], &[])?;
         let attention = Attention {
@@ -348,7 +358,13 @@ impl Model<'_> {
 
     fn norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let weight = self.vector(&format!("{name}.weight"), self.shape.hidden);
-        self.b.node(name, RmsNorm { eps: 1e-5 }, &[x], &[weight])
+        self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
+    }
+
+    fn head_norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
+        let head_dim = self.shape.head_dim;
+        let weight = self.vector(&format!("{name}.weight"), head_dim);
+        self.b.node(name, RmsNorm { eps: 1e-5, head_dim: Some(head_dim) }, &[x], &[weight])
     }
 
     fn linear(&mut self, name: &str, x: ValueId, n: usize, bias: bool) -> Result<ValueId, GraphError> {

@@ -1,57 +1,80 @@
-//! RMS norms.
+//! RMS norms, of rows or of each head.
 
 use super::prelude::*;
 
 /// A norm: see docs/dev/numerics.md.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RmsNormRow<V = ValId, O = OperandId> {
-    /// Read.
-    pub x: V,
-    /// f32, one for each column.
+    /// Read: rows, or whole heads; in an epilogue one head.
+    pub x: RowPlace<V>,
+    /// f32, one for each column, or for each of a head.
     pub weight: O,
     /// Added to the mean of squares.
     pub eps: FloatBits,
-    /// Written.
-    pub out: V,
+    /// Elements of a head, if each is normed by itself.
+    pub head_dim: Option<usize>,
+    /// Written; results in place.
+    pub out: RowPlace<V>,
 }
 
 impl<V, O> RmsNormRow<V, O> {
     pub(super) fn facts(&self) -> RowOpFacts<'_, V> {
-        RowOpFacts::new("rms_norm", Some(&self.out))
+        let name = if self.head_dim.is_some() { "head_norm" } else { "rms_norm" };
+        RowOpFacts { head_dim: self.head_dim, ..RowOpFacts::on(name, &self.x, self.out.row()) }
     }
 
     pub(super) fn numbered(&self, names: &mut impl Names<V, O>) -> RmsNormRow {
-        let out = names.write(&self.out);
-        RmsNormRow { x: names.read(&self.x), weight: names.operand(&self.weight), eps: self.eps, out }
+        let out = self.out.written(names);
+        let (x, weight) = (self.x.numbered(names), names.operand(&self.weight));
+        RmsNormRow { x, weight, eps: self.eps, head_dim: self.head_dim, out }
     }
 }
 
 impl RmsNormRow {
     fn ukernel(&self, n: usize) -> MicroKernel {
-        MicroKernel::RmsNorm { n, eps: self.eps.bits() }
+        MicroKernel::RmsNorm { n: self.head_dim.unwrap_or(n), eps: self.eps.bits() }
+    }
+
+    /// Columns of rows that are normed whole.
+    fn columns(&self, vals: &[RowType]) -> usize {
+        self.x.row().map_or(0, |x| vals[*x].len())
     }
 }
 
 impl RowOpCode for RmsNormRow {
     fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
-        let n = check.f32(self.x)?;
-        check.multiple(n, TILE_ROWS)?;
-        check.weights(self.weight, n * 4)?;
-        check.reads(self.x, RowType::F32(n), site.rows)?;
-        check.writes(self.out, RowType::F32(n), site.rows)
+        let n = site.input(check, self.x)?;
+        let normed = self.head_dim.unwrap_or(n);
+        check.multiple(normed, TILE_ROWS)?;
+        check.weights(self.weight, normed * 4)?;
+        match self.head_dim {
+            Some(head_dim) => site.heads(check, n, head_dim)?,
+            None => check.ensure(site.item.is_none(), || {
+                "a norm of whole rows, of which an item has a part".to_owned()
+            })?,
+        }
+        site.output(check, self.out, n)
     }
 
     fn ukernels(&self, vals: &[RowType], _: Option<ItemShape>) -> Vec<MicroKernel> {
-        vec![self.ukernel(vals[self.x].len())]
+        vec![self.ukernel(self.columns(vals))]
     }
 
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
-        let (x, out) = (site.val(e, cx, self.x), site.val(e, cx, self.out));
+        let (x, out) = (site.place(e, cx, self.x), site.place(e, cx, self.out));
         let weight = cx.operand(e, self.weight);
-        e.call(cx.ukernel(self.ukernel(cx.len(self.x))), &[x, weight, out]);
+        let n = site.columns(cx, self.x);
+        let norm = cx.ukernel(self.ukernel(n));
+        match self.head_dim.filter(|head_dim| *head_dim < n) {
+            None => e.call(norm, &[x, weight, out]),
+            Some(head_dim) => e.for_count(n / head_dim, |e, head| {
+                let (x, out) = (e.at(x, head, head_dim * 4), e.at(out, head, head_dim * 4));
+                e.call(norm, &[x, weight, out]);
+            }),
+        }
     }
 
     fn weights(&self, vals: &[RowType]) -> Vec<(OperandId, usize)> {
-        vec![(self.weight, vals[self.x].len() * 4)]
+        vec![(self.weight, self.head_dim.unwrap_or_else(|| self.columns(vals)) * 4)]
     }
 }

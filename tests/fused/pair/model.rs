@@ -283,7 +283,7 @@ impl Making<'_> {
     fn norm(&mut self, x: ValueId) -> Made {
         let cols = self.cols(x);
         let weight = self.vector("norm.weight", cols);
-        self.b.node("norm", RmsNorm { eps: 1e-5 }, &[x], &[weight])
+        self.b.node("norm", RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
     }
 
     /// An expression of the inputs, whose results are small.

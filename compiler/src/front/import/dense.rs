@@ -13,6 +13,8 @@ pub(super) struct Dense {
     pub(super) class: &'static str,
     /// Biases of q, k and v.
     pub(super) qkv_bias: bool,
+    /// Norms of each head of q and of k, before RoPE.
+    pub(super) head_norms: bool,
     /// A bias of the output projection.
     pub(super) o_bias: bool,
     /// Biases of gate, up and down.
@@ -193,13 +195,29 @@ fn layer_nodes(dense: &Dense, activation: &str) -> Vec<String> {
         Windows::All(_) => ", window = \"sliding_window\"",
         Windows::ByLayer(..) => ", window = \"window\"",
     };
-    vec![
-        "out = \"attn_in\", op = \"rms_norm\", input = \"x\", weight = \"attn_norm\", eps = \"norm_eps\"".into(),
+    let mut nodes = vec![
+        "out = \"attn_in\", op = \"rms_norm\", input = \"x\", weight = \"attn_norm\", eps = \"norm_eps\""
+            .into(),
         linear("q", "attn_in", dense.qkv_bias),
         linear("k", "attn_in", dense.qkv_bias),
         linear("v", "attn_in", dense.qkv_bias),
-        "out = \"q_rot\", op = \"rope\", input = \"q\", rope = \"main\"".into(),
-        "out = \"k_rot\", op = \"rope\", input = \"k\", rope = \"main\"".into(),
+    ];
+    let mut normed = |heads: &str| match dense.head_norms {
+        true => {
+            nodes.push(format!(
+                "out = \"{heads}_normed\", op = \"rms_norm\", input = \"{heads}\", weight = \"{heads}_norm\", \
+                 head_dim = \"head_dim\", eps = \"norm_eps\""
+            ));
+            format!("{heads}_normed")
+        }
+        false => heads.to_owned(),
+    };
+    let rope = ["q", "k"].map(|heads| {
+        let input = normed(heads);
+        format!("out = \"{heads}_rot\", op = \"rope\", input = \"{input}\", rope = \"main\"")
+    });
+    nodes.extend(rope);
+    nodes.extend([
         format!(
             "out = \"attn\", op = \"attention\", q = \"q_rot\", k = \"k_rot\", v = \"v\", \
              heads = \"heads\", kv_heads = \"kv_heads\"{window}"
@@ -213,7 +231,8 @@ fn layer_nodes(dense: &Dense, activation: &str) -> Vec<String> {
         format!("out = \"act\", op = \"glu\", gate = \"gate\", up = \"up\", expr = \"{activation}\""),
         mlp("down", "act"),
         "out = \"mlp_residual\", op = \"add\", inputs = [\"attn_residual\", \"down\"]".into(),
-    ]
+    ]);
+    nodes
 }
 
 fn layer_tensors(stored: &StoredTensors<'_>, dense: &Dense) -> Vec<(&'static str, String)> {
@@ -233,6 +252,11 @@ fn layer_tensors(stored: &StoredTensors<'_>, dense: &Dense) -> Vec<(&'static str
     matrix("gate", "gate_bias", "mlp.gate_proj", "mlp_hidden hidden", dense.mlp_bias);
     matrix("up", "up_bias", "mlp.up_proj", "mlp_hidden hidden", dense.mlp_bias);
     matrix("down", "down_bias", "mlp.down_proj", "hidden mlp_hidden", dense.mlp_bias);
+    if dense.head_norms {
+        tensors.extend(
+            ["q_norm", "k_norm"].map(|norm| (norm, own(&format!("self_attn.{norm}.weight"), "head_dim"))),
+        );
+    }
     tensors.push(("mlp_norm", own("post_attention_layernorm.weight", "hidden")));
     tensors
 }

@@ -43,6 +43,7 @@ fn described(config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<Dense> 
     Ok(Dense {
         class: "LlamaForCausalLM",
         qkv_bias: attention_bias,
+        head_norms: false,
         o_bias: attention_bias,
         mlp_bias: config.flag("mlp_bias", false)?,
         windows: Windows::None,

@@ -34,6 +34,7 @@ fn spec(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<
     let dense = Dense {
         class: "MistralForCausalLM",
         qkv_bias: false,
+        head_norms: false,
         o_bias: false,
         mlp_bias: false,
         windows,

@@ -16,6 +16,7 @@ mod mistral;
 mod others;
 mod published;
 mod qwen2;
+mod qwen3;
 mod rope;
 mod stored;
 #[cfg(test)]
@@ -47,8 +48,14 @@ struct Architecture {
     spec: fn(name: &str, config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<String>,
 }
 
-fn architectures() -> [Architecture; 4] {
-    [gpt_oss::architecture(), llama::architecture(), mistral::architecture(), qwen2::architecture()]
+fn architectures() -> [Architecture; 5] {
+    [
+        gpt_oss::architecture(),
+        llama::architecture(),
+        mistral::architecture(),
+        qwen2::architecture(),
+        qwen3::architecture(),
+    ]
 }
 
 /// The spec, as TOML text, of the model called `name` that `config` (the text of a `config.json`) describes.

@@ -5,7 +5,6 @@ use kernmill_os::text::shortened;
 /// The document that says which architectures run, and which do not.
 const DOCUMENT: &str = "docs/user/architectures.md";
 
-const HEAD_NORMS: &str = "norms of single heads";
 const EXPERT_NAMES: &str = "names of tensors with the number of an expert";
 const LAYER_NORM: &str = "layer norms, which take the mean off";
 const PARTIAL_ROPE: &str = "a rotation of a part of each head";
@@ -24,15 +23,14 @@ const ENCODER: &str = "an encoder, which reads a text and writes none by itself"
 /// Classes with what they lack an operation for. A row's names are its classes, values of `model_type`, and
 /// architectures in GGUF files.
 const MISSING: &[(&[&str], &[&str])] = &[
-    (&["Qwen3ForCausalLM", "qwen3"], &[HEAD_NORMS]),
-    (&["Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe"], &[HEAD_NORMS, EXPERT_NAMES]),
+    (&["Qwen3MoeForCausalLM", "qwen3_moe", "qwen3moe"], &[EXPERT_NAMES]),
     (&["Qwen3NextForCausalLM", "qwen3_next", "qwen3next"], &[RECURRENT, ONE_PLUS]),
     (&["Qwen2MoeForCausalLM", "qwen2_moe", "qwen2moe"], &[EXPERT_NAMES, SHARED_EXPERT_GATE]),
     (&["GemmaForCausalLM", "gemma"], &[ONE_PLUS]),
     (&["Gemma2ForCausalLM", "gemma2"], &[ONE_PLUS, "a cap on the logits of attention"]),
     (
         &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", "gemma3", "gemma3_text"],
-        &[ONE_PLUS, HEAD_NORMS, "two RoPEs by layer"],
+        &[ONE_PLUS, "two RoPEs by layer"],
     ),
     (&["PhiForCausalLM", "phi", "phi2"], &[LAYER_NORM, PARTIAL_ROPE]),
     (&["Phi3ForCausalLM", "phi3"], &[PARTS_OF_TENSORS]),

@@ -108,11 +108,13 @@ impl<'a> PublishedModel<'a> {
     fn dense(&self) -> Option<(&'static str, Value)> {
         let (window, types) = self.windows();
         let (q, o) = (self.has("self_attn.q_proj.bias"), self.has("self_attn.o_proj.bias"));
+        let windows =
+            json!({ "sliding_window": window, "use_sliding_window": window.is_some(), "layer_types": types });
         let (class, own) = match (q && !o, window) {
-            (true, _) => (
-                "Qwen2ForCausalLM",
-                json!({ "sliding_window": window, "use_sliding_window": window.is_some(), "layer_types": types }),
-            ),
+            _ if self.has("self_attn.q_norm.weight") => {
+                ("Qwen3ForCausalLM", merged(windows, json!({ "attention_bias": q })))
+            }
+            (true, _) => ("Qwen2ForCausalLM", windows),
             (false, Some(_)) => ("MistralForCausalLM", json!({ "sliding_window": window })),
             (false, None) => (
                 "LlamaForCausalLM",

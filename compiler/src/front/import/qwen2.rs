@@ -33,6 +33,7 @@ fn described(config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<Dense> 
     Ok(Dense {
         class: "Qwen2ForCausalLM",
         qkv_bias: true,
+        head_norms: false,
         o_bias: false,
         mlp_bias: false,
         windows: windows(config)?,
@@ -40,7 +41,9 @@ fn described(config: &ModelConfig, stored: &StoredTensors<'_>) -> Result<Dense> 
     })
 }
 
-fn windows(config: &ModelConfig) -> Result<Windows> {
+/// Windows in the layers behind `max_window_layers`, or in those that `layer_types` names, if
+/// `use_sliding_window` says so.
+pub(super) fn windows(config: &ModelConfig) -> Result<Windows> {
     let layers = config.require_whole(&["num_hidden_layers"])?;
     let tokens = match config.flag("use_sliding_window", false)? {
         true => config.whole(&["sliding_window"])?,

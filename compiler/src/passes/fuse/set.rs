@@ -10,7 +10,8 @@ use std::sync::{Arc, LazyLock};
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
-const BUILTIN: [(&str, &str); 10] = [
+const BUILTIN: [(&str, &str); 11] = [
+    ("qkv_norm", include_str!("../../../../model-specs/fused/qkv_norm.toml")),
     ("qkv", include_str!("../../../../model-specs/fused/qkv.toml")),
     ("attention", include_str!("../../../../model-specs/fused/attention.toml")),
     ("linear_residual", include_str!("../../../../model-specs/fused/linear_residual.toml")),

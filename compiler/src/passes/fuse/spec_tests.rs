@@ -357,7 +357,7 @@ fn specs_take_their_places() {
     };
     let rest = "linear_residual moe_gate_up moe_down mlp_gate_up";
     let end = "norm_quant routed_shrink shrink";
-    assert_eq!(names(vec![]), format!("qkv attention {rest} logits {end}"));
+    assert_eq!(names(vec![]), format!("qkv_norm qkv attention {rest} logits {end}"));
     assert_eq!(
         names(vec![
             spec("a", ""),
@@ -365,10 +365,13 @@ fn specs_take_their_places() {
             spec("c", "before = \"d\""),
             spec("d", "after = \"logits\"")
         ]),
-        format!("a qkv attention b {rest} logits c d {end}")
+        format!("a qkv_norm qkv attention b {rest} logits c d {end}")
     );
-    assert_eq!(names(vec![spec("logits", "")]), format!("qkv attention {rest} logits {end}"));
-    assert_eq!(names(vec![spec("logits", "priority = 9999")]), format!("logits qkv attention {rest} {end}"));
+    assert_eq!(names(vec![spec("logits", "")]), format!("qkv_norm qkv attention {rest} logits {end}"));
+    assert_eq!(
+        names(vec![spec("logits", "priority = 9999")]),
+        format!("logits qkv_norm qkv attention {rest} {end}")
+    );
     // The specs of a plan are in order already.
     let set = FusedSet::builtin().with(vec![spec("c", "after = \"logits\"")]).unwrap();
     let texts: Vec<(&str, &str)> = set.specs().map(|spec| ("plan", spec.source.text())).collect();

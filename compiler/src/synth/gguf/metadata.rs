@@ -49,6 +49,7 @@ impl<'a> Described<'a> {
         let has = |name| self.shape(name).is_some();
         match (has("attn_sinks.weight"), has("attn_q.bias") && !has("attn_output.bias")) {
             (true, _) => "gpt-oss",
+            _ if has("attn_q_norm.weight") => "qwen3",
             (false, true) => "qwen2",
             (false, false) => "llama",
         }

@@ -14,12 +14,14 @@ const GLOBAL: [(&str, &str); 5] = [
     (UNEMBEDDING, UNEMBEDDING),
 ];
 /// Modules of a layer, whose weight and bias are called after them in both.
-const MODULES: [(&str, &str); 9] = [
+const MODULES: [(&str, &str); 11] = [
     ("input_layernorm", "attn_norm"),
     ("self_attn.q_proj", "attn_q"),
     ("self_attn.k_proj", "attn_k"),
     ("self_attn.v_proj", "attn_v"),
     ("self_attn.o_proj", "attn_output"),
+    ("self_attn.q_norm", "attn_q_norm"),
+    ("self_attn.k_norm", "attn_k_norm"),
     ("mlp.gate_proj", "ffn_gate"),
     ("mlp.up_proj", "ffn_up"),
     ("mlp.down_proj", "ffn_down"),

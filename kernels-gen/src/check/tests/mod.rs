@@ -360,7 +360,14 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
         (
             RowType::F32(24),
             RowType::F32(24),
-            RmsNormRow { x, weight: 2, eps: 0.0.into(), out }.into(),
+            RmsNormRow {
+                x: RowPlace::Row(x),
+                weight: 2,
+                eps: 0.0.into(),
+                head_dim: None,
+                out: RowPlace::Row(out),
+            }
+            .into(),
             "a multiple of 16",
         ),
         (RowType::F32(48), RowType::F32(48), rope(32), "a multiple of 32"),

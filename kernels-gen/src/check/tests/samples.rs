@@ -49,7 +49,8 @@ pub fn write(pool: usize, plane: KvPlane) -> RowOp {
 }
 
 fn norm(x: ValId, out: ValId) -> RowOp {
-    RmsNormRow { x, weight: 1, eps: 1e-5.into(), out }.into()
+    let (x, out) = (RowPlace::Row(x), RowPlace::Row(out));
+    RmsNormRow { x, weight: 1, eps: 1e-5.into(), head_dim: None, out }.into()
 }
 
 pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<RowOp>) -> MatrixPart {

@@ -1,4 +1,4 @@
-//! Dense models: llama files, which converted Mistral models are too, and qwen2 files.
+//! Dense models: llama files, which converted Mistral models are too, and qwen2 and qwen3 files.
 
 use super::super::dense::{self, Dense, Windows};
 use super::{GgufImport, extend};
@@ -22,6 +22,7 @@ impl GgufImport<'_> {
         let described = Dense {
             class,
             qkv_bias: self.has_bias("attn_q"),
+            head_norms: self.arch == "qwen3",
             o_bias: self.has_bias("attn_output"),
             mlp_bias: self.has_bias("ffn_gate"),
             windows: Windows::None,
@@ -63,6 +64,10 @@ impl GgufImport<'_> {
                 let rows = shape.split(' ').next().unwrap_or_default();
                 layer.push((bias_name, self.layer(&format!("{stored}.bias"), rows)));
             }
+        }
+        if dense.head_norms {
+            layer.push(("q_norm", self.layer("attn_q_norm.weight", "head_dim")));
+            layer.push(("k_norm", self.layer("attn_k_norm.weight", "head_dim")));
         }
         layer.push(("mlp_norm", self.layer("ffn_norm.weight", "hidden")));
         layer

@@ -33,7 +33,8 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
         "gpt-oss" => file.gpt_oss(name),
         "llama" => file.dense("LlamaForCausalLM", name),
         "qwen2" => file.dense("Qwen2ForCausalLM", name),
-        other => return gguf.unsupported(others::refusal(other, "gpt-oss, llama, qwen2")),
+        "qwen3" => file.dense("Qwen3ForCausalLM", name),
+        other => return gguf.unsupported(others::refusal(other, "gpt-oss, llama, qwen2, qwen3")),
     }?;
     match Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)) {
         Ok(_) => Ok(text),

@@ -155,7 +155,12 @@ impl Make {
             "expert_linear" => self.expert_linear(name, inputs[0], inputs[1], self.facts.cols(name)),
             "rms_norm" => {
                 let weight = self.vector(&format!("{name}.norm.weight"), self.ty(inputs[0]).cols());
-                self.b.node(name, RmsNorm { eps: 1e-5 }, inputs, &[weight])
+                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, inputs, &[weight])
+            }
+            "head_norm" => {
+                let head_dim = self.sizes.head_dim;
+                let weight = self.vector(&format!("{name}.norm.weight"), head_dim);
+                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: Some(head_dim) }, inputs, &[weight])
             }
             "embed" => {
                 let shape = [self.sizes.vocab, self.facts.cols(name)];
