@@ -81,10 +81,7 @@ impl Synth {
                 "`kernmill run` takes the file"
             }
             None => {
-                if !synth::write(&graph, (SPEC_FILE, &source.text), output, seed, &progress)? {
-                    let why = "no class that a config.json may name has such a graph";
-                    self.aside.note(format_args!("only {SPEC_FILE} describes the model: {why}"));
-                }
+                synth::write(&graph, (SPEC_FILE, &source.text), output, seed, &progress)?;
                 "`kernmill run` takes the directory"
             }
         };

@@ -55,26 +55,32 @@ fn exact_is_float32_within_a_thousandth() {
     }
 }
 
-/// Models as transformers saves them: biases and windows, class defaults for keys that are missing, element
-/// types that differ by tensor, experts that are not quantised, RoPE scalings.
+/// Models as transformers saves them, of every class: `exact` differs from float32 by at most 1e-4, and by
+/// 1e-5 at 95 of 100 positions.
 #[test]
-fn models_as_transformers_saves_them_are_float32_within_a_thousandth() {
+fn models_as_transformers_saves_them_are_float32() {
     let mut directories: Vec<PathBuf> =
         std::fs::read_dir(imports()).unwrap().map(|entry| entry.unwrap().path()).collect();
     directories.sort();
-    assert!(directories.len() >= 6, "{directories:?}");
+    assert!(directories.len() >= 28, "{directories:?}");
+    let mut wrong = Vec::new();
     for directory in directories {
         let file = std::fs::read(directory.join("oracle.safetensors")).unwrap();
         let tokens = read(&file, "tokens", u32::from_le_bytes);
         let expected = read(&file, "logits", f32::from_le_bytes);
         let exact = differences(&run(&directory, Preset::Exact, &tokens), &expected, tokens.len());
         let faithful = differences(&run(&directory, Preset::Faithful, &tokens), &expected, tokens.len());
-        let (worst, median) = (exact[exact.len() - 1], faithful[faithful.len() / 2]);
-        println!("{}: exact {worst:.2e}, faithful median {median:.2e}", directory.display());
-        assert!(worst <= 1e-3, "{}: a logit differs by {worst}", directory.display());
+        let (worst, most) = (exact[exact.len() - 1], exact[exact.len() * 95 / 100]);
+        let median = faithful[faithful.len() / 2];
+        let name = directory.file_name().unwrap().to_string_lossy();
+        let says = format!("{name}: exact {worst:.2e}, 95 % {most:.2e}, faithful median {median:.2e}");
+        println!("{says}");
         // The price of int8, as of the other small models.
-        assert!(median <= 0.2, "{}: faithful differs by {median}", directory.display());
+        if worst > 1e-4 || most > 1e-5 || median > 0.2 {
+            wrong.push(says);
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// How near the logits are to a simulation's. Of that only `exp` differs, in its last bits, so that now and

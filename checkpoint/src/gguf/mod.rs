@@ -44,7 +44,9 @@ struct SplitFile {
     bytes: FileBytes,
 }
 
-/// Tensors whose rows llama files store in another order than checkpoints do.
+/// Architectures whose files have the rows of q and k in another order than checkpoints do.
+const PERMUTES: [&str; 5] = ["llama", "mistral3", "smollm3", "granite", "granitemoe"];
+/// The tensors with these rows.
 const PERMUTED: [&str; 4] = [".attn_q.weight", ".attn_k.weight", ".attn_q.bias", ".attn_k.bias"];
 
 /// Whether the file at `path` begins as GGUF files do, or is called so.
@@ -106,9 +108,9 @@ impl Gguf {
     /// # Errors
     /// If a llama file does not say how long its attention heads are.
     pub fn into_checkpoint(self) -> Result<Checkpoint> {
-        let permuted_head = match self.architecture()? {
-            "llama" => Some(self.head_dim()?),
-            _ => None,
+        let permuted_head = match PERMUTES.contains(&self.architecture()?) {
+            true => Some(self.head_dim()?),
+            false => None,
         };
         let mut tensors = Vec::with_capacity(self.tensors.len());
         for info in &self.tensors {

@@ -23,6 +23,7 @@ impl GraphBuilder {
             name: name.into(),
             vocab,
             max_context,
+            left_out: Vec::new(),
             values: vec![tokens],
             tensors: Vec::new(),
             nodes: Vec::new(),

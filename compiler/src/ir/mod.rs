@@ -318,6 +318,8 @@ pub struct Graph {
     pub max_context: usize,
     /// Values; value 0 is the token ids.
     pub values: Vec<Value>,
+    /// How the names begin of tensors that a checkpoint may have beside the model's.
+    pub left_out: Vec<String>,
     /// Weights.
     pub tensors: Vec<Tensor>,
     /// Nodes in topological order.

@@ -46,6 +46,7 @@ struct GraphReader {
     header: Option<(String, usize, usize)>,
     values: Vec<Value>,
     value_ids: HashMap<String, ValueId>,
+    left_out: Vec<String>,
     tensors: Vec<Tensor>,
     tensor_ids: HashMap<String, TensorId>,
     nodes: Vec<Node>,
@@ -57,8 +58,8 @@ impl GraphReader {
     fn finish(self) -> Result<Graph> {
         let (name, vocab, max_context) = self.header.ok_or("no `model` line")?;
         let output = self.output.ok_or("no `output` line")?;
-        let GraphReader { values, tensors, nodes, ropes, .. } = self;
-        Ok(Graph { name, vocab, max_context, values, tensors, nodes, ropes, output })
+        let GraphReader { values, left_out, tensors, nodes, ropes, .. } = self;
+        Ok(Graph { name, vocab, max_context, left_out, values, tensors, nodes, ropes, output })
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -68,6 +69,7 @@ impl GraphReader {
         } else {
             match at.word()? {
                 "model" => self.model(&mut at)?,
+                "left_out" => self.left_out.push(at.string()?),
                 "rope" => self.rope(&mut at)?,
                 "tensor" => self.tensor(&mut at)?,
                 "input" => {
@@ -79,7 +81,7 @@ impl GraphReader {
                 "output" => self.output = Some(self.value(at.name('%')?)?),
                 other => {
                     return Err(format!(
-                        "expected model, rope, tensor, input, output or a node, found `{other}`"
+                        "expected model, left_out, rope, tensor, input, output or a node, found `{other}`"
                     ));
                 }
             }

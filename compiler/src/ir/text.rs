@@ -7,6 +7,9 @@ use std::fmt::{self, Display, Write};
 impl Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "model {} vocab {} context {}", quote(&self.name), self.vocab, self.max_context)?;
+        for start in &self.left_out {
+            writeln!(f, "left_out {}", quote(start))?;
+        }
         for (i, rope) in self.ropes.iter().enumerate() {
             writeln!(f, "rope {i} {}", rope_text(rope))?;
         }

@@ -17,12 +17,11 @@ pub use adapter::{AdapterShape, write_adapter};
 pub use gguf::{GgufTypes, TypeMix, write_gguf};
 pub use tokenizer::{end_of_text, tokenizer_json};
 
-use crate::front::import::{CONFIG_FILE, published_config};
 use crate::ir::{Graph, Tensor};
 use crate::weights::stored_shape;
 use fill::{ByteFill, Scatter};
 use kernmill_checkpoint::blocks::TensorType;
-use kernmill_checkpoint::{Checkpoint, CheckpointError, INDEX_FILE, SINGLE_FILE};
+use kernmill_checkpoint::{CheckpointError, INDEX_FILE, SINGLE_FILE};
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::output::NewFile;
 use kernmill_os::threads::share;
@@ -137,6 +136,9 @@ pub enum SynthError {
     Checkpoint(Box<CheckpointError>),
 }
 
+/// The file that names the token which ends a text.
+const GENERATION_FILE: &str = "generation_config.json";
+
 type Result<T> = std::result::Result<T, SynthError>;
 
 /// One tensor of the checkpoint to be.
@@ -149,8 +151,7 @@ struct PlannedTensor {
 }
 
 /// Writes a random checkpoint and a tokenizer for `graph` into `dir`, its spec (a file's name and text), by
-/// which the directory is a model, and a `config.json` if a supported architecture has such a graph; says
-/// whether it has. `progress` gets bytes done and bytes in all.
+/// which the directory is a model. `progress` gets bytes done and bytes in all.
 ///
 /// # Errors
 /// If there is not enough space (nothing has been written then), or writing fails (what was written is
@@ -161,11 +162,11 @@ pub fn write(
     dir: &Path,
     seed: u64,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<bool> {
+) -> Result<()> {
     let _env = FloatEnv::standard();
     let planned = plan(graph)?;
     let total: u64 = planned.iter().map(|p| p.bytes).sum();
-    for file in [SINGLE_FILE, INDEX_FILE, TOKENIZER_FILE, CONFIG_FILE] {
+    for file in [SINGLE_FILE, INDEX_FILE, TOKENIZER_FILE, GENERATION_FILE, spec.0] {
         if dir.join(file).exists() {
             return Err(SynthError::Exists { path: dir.join(file) });
         }
@@ -189,6 +190,9 @@ pub fn write(
     }
     files.push(small_file(dir, TOKENIZER_FILE, &tokenizer_json(graph.vocab))?);
     files.push(small_file(dir, spec.0, spec.1)?);
+    if let Some(end) = end_of_text(graph.vocab) {
+        files.push(small_file(dir, GENERATION_FILE, &format!("{{\"eos_token_id\": {end}}}\n"))?);
+    }
     if shards.len() > 1 {
         files.push(small_file(dir, INDEX_FILE, &index_json(&shards, &names, total))?);
     }
@@ -197,12 +201,7 @@ pub fn write(
         file.finish().map_err(io_error(&path))?;
     }
     made.keep();
-    let checkpoint = Checkpoint::open(dir).map_err(|error| SynthError::Checkpoint(Box::new(error)))?;
-    let Some(config) = published_config(graph, &checkpoint, end_of_text(graph.vocab)) else {
-        return Ok(false);
-    };
-    small_file(dir, CONFIG_FILE, &config)?.finish().map_err(io_error(&dir.join(CONFIG_FILE)))?;
-    Ok(true)
+    Ok(())
 }
 
 /// Starts a file that appears when it is finished.

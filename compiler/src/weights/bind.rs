@@ -19,7 +19,8 @@ pub const UNEMBEDDING: &str = "lm_head.weight";
 /// Extra tensors named in an error.
 const NAMED_EXTRAS: usize = 5;
 
-/// Checks that `checkpoint` holds exactly the weights of `graph`.
+/// Checks that `checkpoint` holds exactly the weights of `graph`, and at most those besides that the graph
+/// leaves out.
 ///
 /// # Errors
 /// The first tensor that is missing, or has another dtype or shape; else the tensors that `graph` does not
@@ -63,7 +64,7 @@ pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
         }
         used.insert(tensor.source.name.as_str());
     }
-    check_extras(checkpoint, &used)
+    check_extras(graph, checkpoint, &used)
 }
 
 /// Shape in elements of the checkpoint tensor, before row selection.
@@ -161,10 +162,11 @@ fn misfit(tensor: &Tensor, view: &TensorView<'_>, expected: String) -> Checkpoin
     }
 }
 
-fn check_extras(checkpoint: &Checkpoint, used: &BTreeSet<&str>) -> Result<()> {
+fn check_extras(graph: &Graph, checkpoint: &Checkpoint, used: &BTreeSet<&str>) -> Result<()> {
     let extras: Vec<&str> = checkpoint
         .names()
         .filter(|name| !used.contains(name) && !is_buffer(name) && !is_copy(checkpoint, used, name))
+        .filter(|name| !graph.left_out.iter().any(|start| name.starts_with(start)))
         .collect();
     if extras.is_empty() {
         return Ok(());

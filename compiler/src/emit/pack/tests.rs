@@ -29,6 +29,7 @@ fn graph(tensors: Vec<Tensor>, used: &[u32]) -> Graph {
         name: "test".into(),
         vocab: 0,
         max_context: 0,
+        left_out: vec![],
         values: vec![],
         tensors,
         nodes: used.iter().map(node).collect(),

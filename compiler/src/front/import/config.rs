@@ -1,6 +1,7 @@
 //! Typed access to a `config.json`, and the parts that architectures share.
 
 use super::error::{ImportError, Result};
+use super::known;
 use serde_json::{Map, Value};
 
 /// Largest whole number taken from a file.
@@ -57,6 +58,20 @@ impl ModelConfig {
         }
     }
 
+    /// The part of it that describes a model of text, and whether that is a part of another model, which reads
+    /// images as well.
+    pub(super) fn text_model(self) -> Result<(ModelConfig, bool)> {
+        let Some(mut inner) = self.section("text_config")? else { return Ok((self, false)) };
+        known::check_outer(&self)?;
+        inner.prefix.clear();
+        for key in ["tie_word_embeddings", "torch_dtype", "dtype", "quantization_config"] {
+            if let Some(value) = self.get(key) {
+                inner.map.insert(key.into(), value.clone());
+            }
+        }
+        Ok((inner, true))
+    }
+
     /// This configuration with what its class takes for keys that are missing.
     pub(super) fn with_defaults(mut self, defaults: &Value) -> ModelConfig {
         let scaled =
@@ -76,6 +91,15 @@ impl ModelConfig {
             }
         }
         self
+    }
+
+    /// This configuration with one section of RoPE parameters in place of those by kinds of layers.
+    pub(super) fn with_rope(&self, section: &ModelConfig) -> ModelConfig {
+        let mut map = self.map.clone();
+        map.remove("rope_scaling");
+        map.remove("rope_theta");
+        map.insert("rope_parameters".into(), Value::Object(section.map.clone()));
+        ModelConfig { map, prefix: self.prefix.clone() }
     }
 
     /// All of it.
@@ -125,6 +149,28 @@ impl ModelConfig {
             }
         }
         Ok(found.map(|(_, number)| number))
+    }
+
+    /// A whole number from 1 under `key`, or under its other name.
+    pub(super) fn whole_or_alias(&self, key: &str) -> Result<u64> {
+        let other = ALIASES.iter().find_map(|&(a, b)| match key {
+            key if key == a => Some(b),
+            key if key == b => Some(a),
+            _ => None,
+        });
+        let keys: Vec<&str> = [key].into_iter().chain(other).collect();
+        self.require_whole(&keys)
+    }
+
+    /// A whole number that may be below 0.
+    pub(super) fn whole_number(&self, key: &str) -> Result<Option<i64>> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(value) => match value.as_i64() {
+                Some(number) => Ok(Some(number)),
+                None => bad(format!("`{}{key}` is {}: expected a whole number", self.prefix, brief(value))),
+            },
+        }
     }
 
     pub(super) fn require_whole(&self, keys: &[&str]) -> Result<u64> {
@@ -180,6 +226,42 @@ impl ModelConfig {
         match texts {
             Some(texts) => Ok(Some(texts)),
             None => bad(format!("`{}{key}` is {}: expected an array of strings", self.prefix, brief(value))),
+        }
+    }
+
+    /// Finite numbers above 0.
+    pub(super) fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = |item: &Value| item.as_f64().filter(|&x| x > 0.0 && x <= f64::from(f32::MAX));
+        match value.as_array().and_then(|items| items.iter().map(number).collect()) {
+            Some(numbers) => Ok(Some(numbers)),
+            None => bad(format!(
+                "`{}{key}` is {}: expected an array of numbers above 0",
+                self.prefix,
+                brief(value)
+            )),
+        }
+    }
+
+    /// An array of numbers that stand for yes and no, or of flags.
+    pub(super) fn flags(&self, key: &str) -> Result<Option<Vec<bool>>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let flag = |item: &Value| match item {
+            Value::Bool(flag) => Some(*flag),
+            _ => item.as_u64().filter(|&n| n <= 1).map(|n| n == 1),
+        };
+        match value.as_array().and_then(|items| items.iter().map(flag).collect()) {
+            Some(flags) => Ok(Some(flags)),
+            None => bad(format!("`{}{key}` is {}: expected an array of 0 and 1", self.prefix, brief(value))),
+        }
+    }
+
+    /// Indices of layers, from 0.
+    pub(super) fn indices(&self, key: &str) -> Result<Vec<u64>> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        match value.as_array().and_then(|items| items.iter().map(Value::as_u64).collect()) {
+            Some(indices) => Ok(indices),
+            None => bad(format!("`{}{key}` is {}: expected an array of layers", self.prefix, brief(value))),
         }
     }
 

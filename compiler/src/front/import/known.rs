@@ -140,6 +140,21 @@ const HARMLESS: &[&str] = &[
     "summary_*",
 ];
 
+/// Keys of a model that reads images as well, outside of its model of text.
+const OUTER: &[&str] = &[
+    "text_config",
+    "vision_config",
+    "image_token_index",
+    "image_token_id",
+    "boi_token_index",
+    "eoi_token_index",
+    "mm_tokens_per_image",
+    "projector_hidden_act",
+    "multimodal_projector_bias",
+    "spatial_merge_size",
+    "vision_feature_layer",
+];
+
 /// Keys with a value that changes nothing.
 const NEUTRAL: [(&str, f64); 9] = [
     ("attention_multiplier", 1.0),
@@ -154,7 +169,7 @@ const NEUTRAL: [(&str, f64); 9] = [
 ];
 
 /// Keys of `rope_scaling` and `rope_parameters`; `finetuned` is a note.
-const ROPE: [&str; 16] = [
+const ROPE: [&str; 19] = [
     "rope_type",
     "type",
     "rope_theta",
@@ -171,6 +186,9 @@ const ROPE: [&str; 16] = [
     "low_freq_factor",
     "high_freq_factor",
     "finetuned",
+    "short_factor",
+    "long_factor",
+    "llama_4_scaling_beta",
 ];
 
 /// Whether `key` is `pattern`, or begins as a pattern that ends with `*`.
@@ -237,6 +255,17 @@ fn quantised(config: &ModelConfig, own: &[&str], has_tensors: bool) -> Result<()
         }
     }
     Ok(())
+}
+
+/// An error unless every key beside a model of text is about images, or is known.
+pub(super) fn check_outer(config: &ModelConfig) -> Result<()> {
+    let is_known = |key: &str| {
+        [OUTER, READ, HARMLESS, &SECTIONS].iter().any(|list| list.iter().any(|p| matches(p, key)))
+    };
+    match config.entries().find(|(key, value)| !is_known(key) && !is_off(value)) {
+        Some((key, value)) => unknown(config, key, value),
+        None => Ok(()),
+    }
 }
 
 /// An error unless every key of a section of RoPE parameters is known or switches nothing on.

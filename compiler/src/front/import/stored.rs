@@ -2,7 +2,9 @@
 //! config.json elsewhere.
 
 use super::config::{ModelConfig, bad};
+use super::decoder::Decoder;
 use super::error::{ImportError, Result};
+use super::tensors::{FileNames, OtherNames, Part, TensorFile};
 use super::writer::{TIED, tensor};
 use crate::weights::{EMBEDDING, UNEMBEDDING};
 use kernmill_checkpoint::{Checkpoint, Dtype};
@@ -10,17 +12,34 @@ use kernmill_checkpoint::{Checkpoint, Dtype};
 /// Layers at most, as in specs.
 const MAX_LAYERS: u64 = 1024;
 
+/// What stands before the names of a text model's tensors, where it is a part of another model.
+const PREFIXES: [&str; 2] = ["language_model.", "model.language_model."];
+
+/// How the names begin of tensors for images.
+const IMAGES: [&str; 4] =
+    ["vision_tower.", "multi_modal_projector.", "model.vision_tower.", "model.multi_modal_projector."];
+
 /// Names and element types of the tensors of a model that is imported.
 pub(super) struct StoredTensors<'a> {
     checkpoint: Option<&'a Checkpoint>,
     layers: u64,
+    /// Modules that the class calls otherwise than others do.
+    names: OtherNames,
+    /// What stands before the names.
+    prefix: &'static str,
+    embeddings: (String, String),
     /// The element type of a tensor that no header describes.
     stated: &'static str,
 }
 
 impl<'a> StoredTensors<'a> {
-    /// The tensors of `checkpoint`, or those that `config` promises.
-    pub(super) fn new(config: &ModelConfig, checkpoint: Option<&'a Checkpoint>) -> Result<StoredTensors<'a>> {
+    /// The tensors of `checkpoint`, or those that `config` promises. They are within another model if `inner`.
+    pub(super) fn new(
+        config: &ModelConfig,
+        names: OtherNames,
+        inner: bool,
+        checkpoint: Option<&'a Checkpoint>,
+    ) -> Result<StoredTensors<'a>> {
         let layers = config.require_whole(&["num_hidden_layers"])?;
         if layers > MAX_LAYERS {
             return bad(format!("`num_hidden_layers` is {layers}: expected at most {MAX_LAYERS}"));
@@ -30,7 +49,17 @@ impl<'a> StoredTensors<'a> {
             (Err(ImportError::Unsupported { .. }), Some(_)) => "bf16",
             (Err(error), _) => return Err(error),
         };
-        Ok(StoredTensors { checkpoint, layers, stated })
+        let has = |prefix: &&&str| {
+            checkpoint.is_some_and(|stored| stored.tensor(&published(prefix, EMBEDDING)).is_some())
+        };
+        let prefix = match inner {
+            true => PREFIXES.iter().find(has).unwrap_or(&PREFIXES[0]),
+            false => "",
+        };
+        let embeddings = (String::new(), String::new());
+        let mut stored = StoredTensors { checkpoint, layers, names, prefix, embeddings, stated };
+        stored.embeddings = stored.embedding_names(config)?;
+        Ok(stored)
     }
 
     /// Whether the checkpoint has a tensor; `None` if nobody knows.
@@ -45,7 +74,9 @@ impl<'a> StoredTensors<'a> {
         let Some(checkpoint) = self.checkpoint else { return vec![self.stated] };
         let layers = if from.contains("{layer}") { self.layers } else { 1 };
         let format = |layer: u64| {
-            let view = checkpoint.tensor(&from.replace("{layer}", &layer.to_string()))?;
+            // All experts of a layer are alike.
+            let name = from.replace("{layer}", &layer.to_string()).replace("{expert}", "0");
+            let view = checkpoint.tensor(&name)?;
             match (view.encoding.format(), view.dtype) {
                 (Some(format), _) => Some((format.name(), true)),
                 (None, Dtype::F32) => Some(("f32", false)),
@@ -69,44 +100,99 @@ impl<'a> StoredTensors<'a> {
         }
     }
 
-    /// Whether the checkpoint has the tensor in blocks.
-    pub(super) fn is_in_blocks(&self, name: &str) -> bool {
-        let tensor = self.checkpoint.and_then(|checkpoint| checkpoint.tensor(name));
-        tensor.is_some_and(|tensor| tensor.encoding.format().is_some())
+    /// The name of a module of the layers.
+    fn name(&self, module: &str) -> String {
+        let name = format!("model.layers.{{layer}}.{}", FileNames::Published.of(module, self.names));
+        published(self.prefix, &name)
     }
 
-    /// The last layer's number.
-    pub(super) fn last_layer(&self) -> u64 {
-        self.layers.saturating_sub(1)
-    }
-
-    /// A tensor as the spec writes it.
-    pub(super) fn tensor(&self, from: &str, shape: &str) -> String {
-        tensor(from, shape, &self.formats(from))
-    }
-
-    /// Embeddings and unembedding as the spec writes them, and the comment on them.
-    ///
-    /// Tied embeddings are one tensor under either name, or two: then each serves as what it is called, which
-    /// is the same if they are equal, and what transformers does if they differ.
-    pub(super) fn embeddings(&self, config: &ModelConfig) -> Result<(String, String, &'static str)> {
-        let (table, head) = self.embedding_names(config)?;
-        let comment = if table == head { TIED } else { "" };
-        Ok((self.tensor(table, "vocab hidden"), self.tensor(head, "vocab hidden"), comment))
+    fn tensor(&self, from: &str, shape: &str, keys: &str) -> String {
+        tensor(from, shape, keys, &self.formats(from))
     }
 
     /// Names of the tensors of the embeddings and the unembedding.
-    pub(super) fn embedding_names(&self, config: &ModelConfig) -> Result<(&'static str, &'static str)> {
+    ///
+    /// Tied embeddings are one tensor under either name, or two: then each serves as what it is called, which
+    /// is the same if they are equal, and what transformers does if they differ.
+    fn embedding_names(&self, config: &ModelConfig) -> Result<(String, String)> {
         let tied = config.flag("tie_word_embeddings", false)?;
-        let (has_in, has_out) = (self.has(EMBEDDING), self.has(UNEMBEDDING));
-        match (tied, has_in, has_out) {
+        let [table, head] = [EMBEDDING, UNEMBEDDING].map(|name| published(self.prefix, name));
+        match (tied, self.has(&table), self.has(&head)) {
             (false, Some(true), Some(false)) => bad(format!(
-                "the checkpoint has no `{UNEMBEDDING}`, and `tie_word_embeddings` is not true: expected \
+                "the checkpoint has no `{head}`, and `tie_word_embeddings` is not true: expected \
                      the tensor, or `tie_word_embeddings: true` if the embeddings serve as the unembedding"
             )),
-            (false, ..) | (true, Some(true), Some(true)) => Ok((EMBEDDING, UNEMBEDDING)),
-            (true, Some(false), Some(true)) => Ok((UNEMBEDDING, UNEMBEDDING)),
-            (true, ..) => Ok((EMBEDDING, EMBEDDING)),
+            (false, ..) | (true, Some(true), Some(true)) => Ok((table, head)),
+            (true, Some(false), Some(true)) => Ok((head.clone(), head)),
+            (true, ..) => Ok((table.clone(), table)),
         }
+    }
+}
+
+/// The name of a tensor of a text model that may be a part of another: its layers are
+/// `language_model.model.layers` or `model.language_model.layers`.
+fn published(prefix: &str, name: &str) -> String {
+    match (prefix.strip_prefix("model."), name.strip_prefix("model.")) {
+        (Some(_), Some(rest)) => format!("{prefix}{rest}"),
+        (Some(_), None) => name.to_owned(),
+        _ => format!("{prefix}{name}"),
+    }
+}
+
+impl TensorFile for StoredTensors<'_> {
+    fn global(&self, decoder: &Decoder) -> Result<(&'static str, Vec<(&'static str, String)>)> {
+        let (table, head) = &self.embeddings;
+        let comment = if table == head { TIED } else { "" };
+        let plus = if decoder.plus_one { ", plus = 1" } else { "" };
+        let norm = published(self.prefix, "model.norm.weight");
+        let tensors = vec![
+            ("embed", self.tensor(table, "vocab hidden", "")),
+            ("final_norm", self.tensor(&norm, "hidden", plus)),
+            ("lm_head", self.tensor(head, "vocab hidden", "")),
+        ];
+        Ok((comment, tensors))
+    }
+
+    fn left_out(&self, decoder: &Decoder) -> Vec<String> {
+        let images = IMAGES.iter().map(|start| (*start).to_owned()).filter(|_| !self.prefix.is_empty());
+        let further = (self.layers..self.layers + decoder.further_layers)
+            .map(|layer| published(self.prefix, &format!("model.layers.{layer}.")));
+        let is_there = |start: &String| {
+            self.checkpoint.is_none_or(|stored| stored.names().any(|name| name.starts_with(start.as_str())))
+        };
+        images.chain(further).filter(is_there).collect()
+    }
+
+    fn layer_comment(&self, decoder: &Decoder) -> &'static str {
+        match decoder.sinks {
+            true => {
+                "The checkpoint interleaves the experts' rows: gate in the even ones, up in the odd ones."
+            }
+            false => "",
+        }
+    }
+
+    fn texts(&self, parts: &[Part]) -> Vec<(&'static str, String)> {
+        let text = |part: &Part| {
+            let name = self.name(&part.module);
+            let text = match part.in_mxfp4 {
+                true => {
+                    let keys = format!(", scales = \"{name}_scales\"{}", part.keys);
+                    tensor(&format!("{name}_blocks"), &part.shape, &keys, &["mxfp4"])
+                }
+                false => self.tensor(&name, &part.shape, &part.keys),
+            };
+            (part.name, text)
+        };
+        parts.iter().map(text).collect()
+    }
+
+    fn is_in_blocks(&self, module: &str) -> bool {
+        let name = match module {
+            "logits" => self.embeddings.1.clone(),
+            module => self.name(module).replace("{layer}", &self.layers.saturating_sub(1).to_string()),
+        };
+        let tensor = self.checkpoint.and_then(|checkpoint| checkpoint.tensor(&name));
+        tensor.is_some_and(|tensor| tensor.encoding.format().is_some())
     }
 }

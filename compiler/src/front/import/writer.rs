@@ -5,14 +5,6 @@ use std::fmt::Write;
 /// Comment on tensors of which one serves twice.
 pub(super) const TIED: &str = "The embeddings serve as the unembedding too.";
 
-/// The tensors of a spec: logical name, and where and how the checkpoint stores it.
-pub(super) struct Tensors {
-    pub(super) global_comment: &'static str,
-    pub(super) global: Vec<(&'static str, String)>,
-    pub(super) layer_comment: &'static str,
-    pub(super) layer: Vec<(&'static str, String)>,
-}
-
 /// TOML text being written.
 #[derive(Default)]
 pub(super) struct TomlWriter {
@@ -69,14 +61,15 @@ pub(super) fn quote(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A tensor that the checkpoint stores in a format, or in one for each layer.
-pub(super) fn tensor(from: &str, shape: &str, formats: &[&str]) -> String {
+/// A tensor that the checkpoint stores in a format, or in one for each layer. `keys` are further ones, each
+/// behind a comma.
+pub(super) fn tensor(from: &str, shape: &str, keys: &str, formats: &[&str]) -> String {
     let shape = quoted(shape.split(' '));
     let format = match formats {
         [one] => format!("\"{one}\""),
         each => format!("[{}]", quoted(each.iter().copied())),
     };
-    format!("{{ from = \"{from}\", shape = [{shape}], format = {format} }}")
+    format!("{{ from = \"{from}\"{keys}, shape = [{shape}], format = {format} }}")
 }
 
 /// Names as the strings of an array.

@@ -29,6 +29,7 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
         name: spec.model.name.value.clone(),
         vocab: extent(&spec.model.vocab, "the vocabulary size", limit::VOCAB)? as usize,
         max_context: extent(&spec.model.max_context, "the longest context", limit::CONTEXT)? as usize,
+        left_out: spec.model.left_out.clone(),
         values: vec![Value { name: "tokens".into(), ty: Type::TokenIds }],
         tensors: Vec::new(),
         nodes: Vec::new(),

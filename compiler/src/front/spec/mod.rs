@@ -63,6 +63,8 @@ pub struct ModelSection {
     pub vocab: Scalar,
     /// Longest context in tokens.
     pub max_context: Scalar,
+    /// How the names begin of tensors of the checkpoint that are not the model's.
+    pub left_out: Vec<String>,
 }
 
 /// A number as written.

@@ -1,7 +1,8 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
 use super::section::{
-    SpannedValue, SpecSection, array, boolean, check_name, one_of, scalar, scalars, string, wrong_type,
+    SpannedValue, SpecSection, array, boolean, check_name, one_of, scalar, scalars, string, strings,
+    wrong_type,
 };
 use super::{
     ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
@@ -45,8 +46,11 @@ pub(super) fn spec(source: &SpecText, language: &Language) -> Result<Spec> {
 }
 
 fn model(source: &SpecText, item: &SpannedValue<'_>) -> Result<ModelSection> {
-    let section = SpecSection::new(source, item, "[model]")?.only(&["name", "vocab", "max_context"])?;
+    let section =
+        SpecSection::new(source, item, "[model]")?.only(&["name", "vocab", "max_context", "left_out"])?;
+    let left_out = section.get("left_out").map_or(Ok(Vec::new()), |item| strings(source, item))?;
     Ok(ModelSection {
+        left_out: left_out.into_iter().map(|start| start.value).collect(),
         name: string(source, section.require("name")?)?,
         vocab: scalar(source, section.require("vocab")?)?,
         max_context: scalar(source, section.require("max_context")?)?,

@@ -1,6 +1,7 @@
 //! The keys under an architecture's name: what is read, what has no effect, and what is refused, because it
 //! could change the result.
 
+use super::architectures::Architecture;
 use kernmill_checkpoint::Result;
 use kernmill_checkpoint::gguf::Gguf;
 use kernmill_os::text::shortened;
@@ -33,15 +34,6 @@ const READ: [&str; 23] = [
     "tensor_data_layout",
 ];
 
-/// Keys that are read for gpt-oss besides.
-const READ_GPT_OSS: [&str; 5] = [
-    "attention.sliding_window",
-    "attention.sliding_window_pattern",
-    "expert_count",
-    "expert_feed_forward_length",
-    "expert_used_count",
-];
-
 /// Keys of computations that kernmill lacks, and the value that switches each off. A flag is 0 or 1.
 const NEUTRAL: [(&str, f64); 18] = [
     ("attention.causal", 1.0),
@@ -65,11 +57,12 @@ const NEUTRAL: [(&str, f64); 18] = [
 ];
 
 /// Refuses keys of architecture `arch` that are not understood.
-pub(super) fn check(gguf: &Gguf, arch: &str) -> Result<()> {
-    let prefix = format!("{arch}.");
+pub(super) fn check(gguf: &Gguf, arch: &Architecture) -> Result<()> {
+    let prefix = format!("{}.", arch.name);
     for key in gguf.keys() {
         let Some(name) = key.strip_prefix(&prefix) else { continue };
-        if READ.contains(&name) || arch == "gpt-oss" && READ_GPT_OSS.contains(&name) {
+        let own = arch.keys.iter().any(|(key, _)| *key == name) || arch.others.contains(&name);
+        if READ.contains(&name) || own {
             continue;
         }
         let shown = shortened(key);

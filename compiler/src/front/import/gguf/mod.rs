@@ -3,39 +3,39 @@
 //! The metadata is put into the words of a `config.json`, so that both ways share what is known of an
 //! architecture; the tensors are the file's own.
 
-mod dense;
+mod architectures;
 mod keys;
 mod rope;
 
+use super::classes::{Class, Described, classes};
 use super::config::ModelConfig;
-use super::writer::{TIED, Tensors, tensor};
-use super::{ImportError, gpt_oss, others};
+use super::decoder::Decoder;
+use super::tensors::{FileNames, OtherNames, Part, TensorFile};
+use super::writer::{TIED, tensor};
+use super::{ImportError, others};
 use crate::front::spec::{self, Spec};
+use architectures::{ARCHITECTURES, Architecture};
 use kernmill_checkpoint::Result;
 use kernmill_checkpoint::gguf::Gguf;
+use rope::LONG_FACTORS;
 use serde_json::{Value, json};
 
 const EMBEDDINGS: &str = "token_embd.weight";
 /// Missing where the embeddings serve as the unembedding too.
 const UNEMBEDDING: &str = "output.weight";
 const MAX_LAYERS: u64 = 1024;
-/// The limit that the published model code fixes for the experts' activation.
-const GPT_OSS_LIMIT: f64 = 7.0;
 
 /// The spec, as TOML text, of the model called `name` that `gguf` holds.
 ///
 /// # Errors
 /// If the architecture is not supported, or the metadata lacks something or contradicts itself.
 pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
-    let arch = gguf.architecture()?;
-    let file = GgufImport { gguf, arch, layers: 0 };
-    let text = match arch {
-        "gpt-oss" => file.gpt_oss(name),
-        "llama" => file.dense("LlamaForCausalLM", name),
-        "qwen2" => file.dense("Qwen2ForCausalLM", name),
-        "qwen3" => file.dense("Qwen3ForCausalLM", name),
-        other => return gguf.unsupported(others::refusal(other, "gpt-oss, llama, qwen2, qwen3")),
-    }?;
+    let stated = gguf.architecture()?;
+    let Some(arch) = ARCHITECTURES.iter().find(|arch| arch.name == stated) else {
+        let known: Vec<&str> = ARCHITECTURES.iter().map(|arch| arch.name).collect();
+        return gguf.unsupported(others::refusal(stated, &known.join(", ")));
+    };
+    let text = GgufImport { gguf, arch, layers: 0, names: arch.names }.spec(name)?;
     match Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)) {
         Ok(_) => Ok(text),
         Err(error) => gguf.bad(format!("its metadata describes a model that does not fit together: {error}")),
@@ -45,58 +45,60 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
 /// A file being imported.
 struct GgufImport<'a> {
     gguf: &'a Gguf,
-    arch: &'a str,
+    arch: &'a Architecture,
     layers: u64,
+    names: OtherNames,
 }
 
 impl GgufImport<'_> {
-    fn gpt_oss(mut self, name: &str) -> Result<String> {
+    fn spec(mut self, name: &str) -> Result<String> {
         let mut config = self.common()?;
-        let (rope_scaling, _) = self.rope_scaling(false)?;
-        self.refuse_rope_factors()?;
-        let bias = self.has_bias("attn_q");
-        let inner = match self.whole("expert_feed_forward_length")? {
-            Some(inner) if inner > 0 => inner,
-            _ => self.require("feed_forward_length")?,
-        };
-        let own = json!({
-            "attention_bias": bias,
-            "intermediate_size": inner,
-            "num_local_experts": self.require("expert_count")?,
-            "num_experts_per_tok": self.require("expert_used_count")?,
-            "swiglu_limit": GPT_OSS_LIMIT,
-            "rope_scaling": rope_scaling,
-        });
-        extend(&mut config, own);
-        if let Some(window) = self.whole("attention.sliding_window")?.filter(|&n| n > 0) {
-            extend(&mut config, json!({"sliding_window": window, "layer_types": self.layer_types()?}));
-        }
-        let mut layer = vec![("attn_norm", self.layer("attn_norm.weight", "hidden"))];
-        for (name, bias_name, stored, rows, shape) in [
-            ("q", "q_bias", "attn_q", "q_dim", "q_dim hidden"),
-            ("k", "k_bias", "attn_k", "kv_dim", "kv_dim hidden"),
-            ("v", "v_bias", "attn_v", "kv_dim", "kv_dim hidden"),
-            ("o", "o_bias", "attn_output", "hidden", "hidden q_dim"),
-        ] {
-            layer.push((name, self.layer(&format!("{stored}.weight"), shape)));
-            if bias {
-                layer.push((bias_name, self.layer(&format!("{stored}.bias"), rows)));
+        let class = self.class()?;
+        for (key, stated) in self.arch.keys {
+            if let Some(number) = self.gguf.number(&self.key(key)).filter(|&number| number > 0.0) {
+                extend(&mut config, json!({ *stated: number }));
             }
         }
-        let up = "experts expert_hidden hidden";
-        layer.extend([
-            ("sinks", self.layer("attn_sinks.weight", "heads")),
-            ("moe_norm", self.layer("post_attention_norm.weight", "hidden")),
-            ("router", self.layer("ffn_gate_inp.weight", "experts hidden")),
-            ("router_bias", self.layer("ffn_gate_inp.bias", "experts")),
-            ("gate", self.layer("ffn_gate_exps.weight", up)),
-            ("up", self.layer("ffn_up_exps.weight", up)),
-            ("down", self.layer("ffn_down_exps.weight", "experts hidden expert_hidden")),
-            ("gate_bias", self.layer("ffn_gate_exps.bias", "experts expert_hidden")),
-            ("up_bias", self.layer("ffn_up_exps.bias", "experts expert_hidden")),
-            ("down_bias", self.layer("ffn_down_exps.bias", "experts hidden")),
-        ]);
-        self.finish(gpt_oss::write, name, config, layer)
+        extend(&mut config, (self.arch.own)(&self)?);
+        let Value::Object(map) = config else { unreachable!("a config is an object") };
+        let config = ModelConfig::from_map(map);
+        let spec = || {
+            let described = Described { class: class.name, config: &config, stored: None };
+            let decoder = self.as_stored((class.decoder)(&described)?);
+            decoder.spec(name, &config, &self)
+        };
+        match spec() {
+            Ok(text) => Ok(text),
+            Err(ImportError::Unsupported { what }) => self.gguf.unsupported(what),
+            Err(ImportError::Bad { what }) => self.gguf.bad(what),
+            Err(error) => self.gguf.bad(error.to_string()),
+        }
+    }
+
+    /// The published class: llama files hold Mixtral's experts as well, and those of Olmo 2 Olmo 3.
+    fn class(&self) -> Result<&'static Class> {
+        let name = match self.arch.name {
+            "llama" if self.whole("expert_count")?.is_some_and(|experts| experts > 0) => "MixtralForCausalLM",
+            "olmo2" if self.whole("attention.sliding_window")?.is_some_and(|window| window > 0) => {
+                "Olmo3ForCausalLM"
+            }
+            _ => self.arch.class,
+        };
+        Ok(classes().find(|class| class.name == name).expect("a class of the table"))
+    }
+
+    /// The decoder with what the file's tensors say: which biases there are, and which matrices are joined.
+    fn as_stored(&self, decoder: Decoder) -> Decoder {
+        let has = |module: &str| self.gguf.info(&format!("blk.0.{module}")).is_some();
+        let joined = has("attn_qkv.weight");
+        Decoder {
+            qkv_bias: has(if joined { "attn_qkv.bias" } else { "attn_q.bias" }),
+            o_bias: has("attn_output.bias"),
+            mlp_bias: has("ffn_up.bias"),
+            joined_qkv: joined,
+            joined_gate_up: has("ffn_up.weight") && !has("ffn_gate.weight"),
+            ..decoder
+        }
     }
 
     /// The keys that all architectures have, in a `config.json`'s words.
@@ -107,14 +109,19 @@ impl GgufImport<'_> {
             let (key, layers) = (self.key("block_count"), self.layers);
             return self.gguf.bad(format!("key `{key}` is {layers}: expected at most {MAX_LAYERS}"));
         }
+        // Layers of a head that predicts further tokens are left out.
+        self.layers = self.layers.saturating_sub(self.whole("nextn_predict_layers")?.unwrap_or(0)).max(1);
         let head_dim = self.gguf.head_dim()? as u64;
-        for key in ["attention.value_length", "rope.dimension_count"] {
-            if let Some(other) = self.whole(key)?.filter(|&n| n != head_dim) {
-                let key = self.key(key);
-                return self
-                    .gguf
-                    .unsupported(format!("key `{key}` is {other}; supported is the head's {head_dim}"));
-            }
+        if let Some(other) = self.whole("attention.value_length")?.filter(|&n| n != head_dim) {
+            let key = self.key("attention.value_length");
+            return self
+                .gguf
+                .unsupported(format!("key `{key}` is {other}; supported is the head's {head_dim}"));
+        }
+        let rotary = self.whole("rope.dimension_count")?.unwrap_or(head_dim);
+        if rotary == 0 || rotary > head_dim {
+            let key = self.key("rope.dimension_count");
+            return self.gguf.bad(format!("key `{key}` is {rotary}: expected 1 to the head's {head_dim}"));
         }
         let vocab = self.vocab()?;
         let heads = self.require("attention.head_count")?;
@@ -128,6 +135,7 @@ impl GgufImport<'_> {
             "num_attention_heads": heads,
             "num_key_value_heads": kv_heads,
             "head_dim": head_dim,
+            "partial_rotary_factor": rotary as f64 / head_dim as f64,
             "rms_norm_eps": self.gguf.require_positive(&self.key("attention.layer_norm_rms_epsilon"))?,
             "rope_theta": theta,
         }))
@@ -141,7 +149,7 @@ impl GgufImport<'_> {
         let Some(embeddings) = self.gguf.info(EMBEDDINGS) else {
             return self.gguf.bad(format!("tensor `{EMBEDDINGS}` is missing"));
         };
-        let last = format!("blk.{}.attn_norm.weight", self.layers - 1);
+        let last = format!("blk.{}.attn_output.weight", self.layers - 1);
         if self.gguf.info(&last).is_none() {
             let (key, layers) = (self.key("block_count"), self.layers);
             return self.gguf.bad(format!("tensor `{last}` is missing, and key `{key}` is {layers}"));
@@ -155,12 +163,18 @@ impl GgufImport<'_> {
         }
     }
 
-    /// Which layers slide: every other one, the first included, if the file does not say.
-    fn layer_types(&self) -> Result<Vec<&'static str>> {
+    /// `sliding_window` and `layer_types` of a file with windows. Which layers slide, an array says, or all but
+    /// each `pattern`th do, by the file's number or the one that the architecture has otherwise.
+    fn windows(&self, pattern: u64) -> Result<Value> {
+        let Some(window) = self.whole("attention.sliding_window")?.filter(|&n| n > 0) else {
+            return Ok(json!({}));
+        };
         let key = self.key("attention.sliding_window_pattern");
-        let slides = match self.gguf.has(&key) {
-            true => self.gguf.wholes(&key)?.unwrap_or_default(),
-            false => (0..self.layers).map(|layer| (layer + 1) % 2).collect(),
+        let by_pattern = |pattern: u64| (1..=self.layers).map(|layer| layer % pattern.max(1)).collect();
+        let slides: Vec<u64> = match (self.gguf.number(&key), self.gguf.has(&key)) {
+            (Some(own), _) => by_pattern(own as u64),
+            (None, true) => self.gguf.wholes(&key)?.unwrap_or_default(),
+            (None, false) => by_pattern(pattern),
         };
         if slides.len() as u64 != self.layers {
             return self.gguf.bad(format!(
@@ -170,35 +184,8 @@ impl GgufImport<'_> {
             ));
         }
         let kind = |&slides: &u64| if slides == 0 { "full_attention" } else { "sliding_attention" };
-        Ok(slides.iter().map(kind).collect())
-    }
-
-    fn finish(
-        self,
-        write: impl FnOnce(&str, &ModelConfig, &Tensors) -> super::Result<String>,
-        name: &str,
-        config: Value,
-        layer: Vec<(&'static str, String)>,
-    ) -> Result<String> {
-        let head = self.unembedding();
-        let tied = head == EMBEDDINGS;
-        let tensors = Tensors {
-            global_comment: if tied { TIED } else { "" },
-            global: vec![
-                ("embed", self.tensor(EMBEDDINGS, "vocab hidden")),
-                ("final_norm", self.tensor("output_norm.weight", "hidden")),
-                ("lm_head", self.tensor(head, "vocab hidden")),
-            ],
-            layer_comment: "Tensors of the GGUF file, in the formats that they have there.",
-            layer,
-        };
-        let Value::Object(map) = config else { unreachable!("a config is an object") };
-        match write(name, &ModelConfig::from_map(map), &tensors) {
-            Ok(text) => Ok(text),
-            Err(ImportError::Unsupported { what }) => self.gguf.unsupported(what),
-            Err(ImportError::Bad { what }) => self.gguf.bad(what),
-            Err(error) => self.gguf.bad(error.to_string()),
-        }
+        let types: Vec<&str> = slides.iter().map(kind).collect();
+        Ok(json!({ "sliding_window": window, "layer_types": types }))
     }
 
     /// The tensor of the unembedding.
@@ -206,25 +193,21 @@ impl GgufImport<'_> {
         if self.gguf.info(UNEMBEDDING).is_some() { UNEMBEDDING } else { EMBEDDINGS }
     }
 
-    /// Whether a matrix of the layers has a bias.
-    fn has_bias(&self, matrix: &str) -> bool {
-        self.gguf.info(&format!("blk.0.{matrix}.bias")).is_some()
-    }
-
     /// A tensor of every layer, as the spec writes it.
-    fn layer(&self, name: &str, shape: &str) -> String {
+    fn layer(&self, part: &Part) -> String {
+        let name = FileNames::Gguf.of(&part.module, self.names);
         let names = (0..self.layers).map(|layer| format!("blk.{layer}.{name}"));
-        self.stored(&format!("blk.{{layer}}.{name}"), names.collect(), shape)
+        self.stored(&format!("blk.{{layer}}.{name}"), names.collect(), &part.shape, &part.keys)
     }
 
     /// A tensor outside of the layers.
     fn tensor(&self, name: &str, shape: &str) -> String {
-        self.stored(name, vec![name.to_owned()], shape)
+        self.stored(name, vec![name.to_owned()], shape, "")
     }
 
     /// `from` in the format that all of `names` have, or in a list of theirs. Binding tells of those that are
     /// missing, and of vectors in blocks.
-    fn stored(&self, from: &str, names: Vec<String>, shape: &str) -> String {
+    fn stored(&self, from: &str, names: Vec<String>, shape: &str, keys: &str) -> String {
         let is_matrix = from.ends_with(".weight") && shape.contains(' ');
         let format = |name: &String| {
             let kind = self.gguf.tensor_type(name)?;
@@ -239,14 +222,14 @@ impl GgufImport<'_> {
         let first = found.iter().flatten().next().copied().unwrap_or("f32");
         let formats: Vec<&str> = found.into_iter().map(|format| format.unwrap_or(first)).collect();
         match formats.iter().all(|format| *format == first) {
-            true => tensor(from, shape, &[first]),
-            false if is_matrix => tensor(from, shape, &formats),
-            false => tensor(from, shape, &["f32"]),
+            true => tensor(from, shape, keys, &[first]),
+            false if is_matrix => tensor(from, shape, keys, &formats),
+            false => tensor(from, shape, keys, &["f32"]),
         }
     }
 
     fn key(&self, name: &str) -> String {
-        format!("{}.{name}", self.arch)
+        format!("{}.{name}", self.arch.name)
     }
 
     fn whole(&self, name: &str) -> Result<Option<u64>> {
@@ -255,6 +238,42 @@ impl GgufImport<'_> {
 
     fn require(&self, name: &str) -> Result<u64> {
         self.gguf.require_whole(&self.key(name))
+    }
+}
+
+impl TensorFile for GgufImport<'_> {
+    fn global(&self, _: &Decoder) -> super::Result<(&'static str, Vec<(&'static str, String)>)> {
+        let head = self.unembedding();
+        let comment = if head == EMBEDDINGS { TIED } else { "" };
+        let tensors = vec![
+            ("embed", self.tensor(EMBEDDINGS, "vocab hidden")),
+            ("final_norm", self.tensor("output_norm.weight", "hidden")),
+            ("lm_head", self.tensor(head, "vocab hidden")),
+        ];
+        Ok((comment, tensors))
+    }
+
+    fn left_out(&self, _: &Decoder) -> Vec<String> {
+        let all = self.whole("block_count").ok().flatten().unwrap_or(self.layers);
+        let further = (self.layers..all).map(|layer| format!("blk.{layer}."));
+        let factors = self.gguf.info(LONG_FACTORS).map(|_| "rope_factors_".to_owned());
+        factors.into_iter().chain(further).collect()
+    }
+
+    fn layer_comment(&self, _: &Decoder) -> &'static str {
+        "Tensors of the GGUF file, in the formats that they have there."
+    }
+
+    fn texts(&self, parts: &[Part]) -> Vec<(&'static str, String)> {
+        parts.iter().map(|part| (part.name, self.layer(part))).collect()
+    }
+
+    fn is_in_blocks(&self, module: &str) -> bool {
+        let name = match module {
+            "logits" => self.unembedding().to_owned(),
+            module => format!("blk.{}.{}", self.layers - 1, FileNames::Gguf.of(module, self.names)),
+        };
+        self.gguf.info(&name).is_some_and(|info| info.kind.encoding.format().is_some())
     }
 }
 

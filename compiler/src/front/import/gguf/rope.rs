@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 /// Factors of the RoPE frequencies, as llama files state Llama 3's scaling.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
+/// Divisors of the RoPE frequencies, as phi3 files state LongRoPE.
+pub(super) const LONG_FACTORS: &str = "rope_factors_long.weight";
+const SHORT_FACTORS: &str = "rope_factors_short.weight";
 /// Constants of Llama 3's scaling in every published model that has it.
 const LLAMA3_LOW: f64 = 1.0;
 const LLAMA3_HIGH: f64 = 4.0;
@@ -31,9 +34,28 @@ impl GgufImport<'_> {
     /// Refuses factors of the RoPE frequencies, which an architecture does not have.
     pub(super) fn refuse_rope_factors(&self) -> Result<()> {
         match self.gguf.info(ROPE_FACTORS) {
-            Some(_) => self.gguf.unsupported(format!("tensor `{ROPE_FACTORS}` in a {} model", self.arch)),
+            Some(_) => {
+                self.gguf.unsupported(format!("tensor `{ROPE_FACTORS}` in a {} model", self.arch.name))
+            }
             None => Ok(()),
         }
+    }
+
+    /// `rope_scaling` of a `config.json` for a phi3 file: LongRoPE by two tensors of divisors, or none.
+    pub(super) fn long_rope(&self) -> Result<Value> {
+        let [long, short] = [LONG_FACTORS, SHORT_FACTORS].map(|name| {
+            let info = self.gguf.info(name).filter(|info| info.kind.name == "F32")?;
+            let values = self.gguf.data(info).as_chunks().0.iter();
+            Some(values.map(|&bytes| f32::from_le_bytes(bytes)).collect::<Vec<f32>>())
+        });
+        let (Some(long), Some(short)) = (long, short) else { return Ok(Value::Null) };
+        Ok(json!({
+            "rope_type": "longrope",
+            "long_factor": long,
+            "short_factor": short,
+            "original_max_position_embeddings": self.require("rope.scaling.original_context_length")?,
+            "attention_factor": self.gguf.positive(&self.key("rope.scaling.attn_factor"))?,
+        }))
     }
 
     /// `rope_scaling` of a `config.json`, and whether there is one. Files that state a factor and no kind
