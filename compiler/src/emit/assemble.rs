@@ -53,10 +53,11 @@ fn adapters(graph: &Graph, layout: &WeightLayout) -> Option<Adapters> {
     let out = |id: &TensorId| {
         let tensor = graph.tensor(*id);
         let placement = layout.placement(*id);
-        let (first, step) = tensor.source.rows.first_and_step();
+        let rows = tensor.shape[tensor.row_dim()];
+        let (first, step) = tensor.source.rows.first_and_step(rows).expect("a LoRA target's are");
         LoraTargetSlice {
             name: tensor.name.clone(),
-            rows: tensor.shape[tensor.shape.len() - 2] as u32,
+            rows: rows as u32,
             first: first as u32,
             step: step as u32,
             weights: PackedAt {

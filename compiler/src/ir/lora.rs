@@ -80,18 +80,22 @@ impl<'g> Pass<'g> {
     }
 
     /// Whether the matrices made of the tensor's checkpoint tensor have each of its rows once: it alone, or
-    /// gate and up.
+    /// gate and up. A checkpoint tensor for each expert has adapters of its own, which have no place here.
     fn is_whole(&self, tensor: TensorId) -> bool {
         let tensor = self.graph.tensor(tensor);
         let alike = self.graph.tensors.iter().filter(|other| other.source.name == tensor.source.name);
         let rows: Vec<RowSelect> =
             alike.clone().filter(|other| other.role == tensor.role).map(|other| other.source.rows).collect();
-        alike.count() == rows.len()
+        alike.clone().count() == rows.len()
             && match rows.as_slice() {
-                [RowSelect::All] => true,
-                [a, b] => a != b && *a != RowSelect::All && *b != RowSelect::All,
+                [RowSelect::ALL] => true,
+                [a, b] => a.completes(*b),
                 _ => false,
             }
+            && !tensor.source.is_gathered()
+            && alike
+                .clone()
+                .all(|other| other.source.rows.first_and_step(other.shape[other.row_dim()]).is_some())
     }
 
     /// A rounding of a product's input is no part of the adapter's.

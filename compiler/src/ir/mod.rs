@@ -15,6 +15,7 @@ mod operand;
 pub(crate) mod ops;
 mod parse;
 pub mod rope;
+mod source;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -28,6 +29,7 @@ pub use operand::{GraphMat, GraphRowOp, OperandRef, PanelBuffer};
 pub use ops::all::*;
 pub use ops::{Activations, Factor, MatrixRows, Op, OpKind};
 pub use parse::ParseError;
+pub use source::{EXPERT, RowSelect, TensorSource, of_expert};
 pub use uses::Uses;
 
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -176,43 +178,6 @@ pub enum Role {
     Table,
 }
 
-/// Which rows of the checkpoint tensor's row dimension (the last but one, or the only one) a tensor takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RowSelect {
-    /// All.
-    All,
-    /// 0, 2, 4, ... (gate rows of an interleaved gate_up matrix).
-    Even,
-    /// 1, 3, 5, ... (up rows).
-    Odd,
-}
-
-impl RowSelect {
-    /// The first row that is taken, and the step from one to the next.
-    pub fn first_and_step(self) -> (usize, usize) {
-        match self {
-            RowSelect::All => (0, 1),
-            RowSelect::Even => (0, 2),
-            RowSelect::Odd => (1, 2),
-        }
-    }
-}
-
-/// Where a tensor's data comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TensorSource {
-    /// Checkpoint tensor; for MXFP4 of two tensors the `_blocks` one.
-    pub name: String,
-    /// Checkpoint tensor of MXFP4 scales; `None` where the tensor's blocks have their scales, as in GGUF
-    /// files.
-    pub scales: Option<String>,
-    /// Rows taken.
-    pub rows: RowSelect,
-    /// Whether the checkpoint stores the matrix the other way round, `[k, n]`; rows are still those of `[n,
-    /// k]`.
-    pub transposed: bool,
-}
-
 /// A weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
@@ -231,6 +196,15 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// Index of the dimension that counts its rows, or the elements of a vector.
+    pub fn row_dim(&self) -> usize {
+        let behind = match self.role {
+            Role::Vector | Role::ExpertVector => 1,
+            Role::Matrix | Role::ExpertMatrix | Role::Table => 2,
+        };
+        self.role.dims() - behind
+    }
+
     /// Whether it is packed in tiles of 16 rows.
     pub fn is_tiled(&self) -> bool {
         match self.role {

@@ -143,10 +143,15 @@ impl GraphReader {
         let source_name = at.string()?;
         let scales = if at.eat("scales") { Some(at.string()?) } else { None };
         let rows = match if at.eat("rows") { at.word()? } else { "all" } {
-            "all" => RowSelect::All,
-            "even" => RowSelect::Even,
-            "odd" => RowSelect::Odd,
-            other => return Err(unknown("row selection", other)),
+            "all" => RowSelect::ALL,
+            "even" => RowSelect::EVEN,
+            "odd" => RowSelect::ODD,
+            other => {
+                let wrong = || unknown("row selection", other);
+                let (first, end) = other.split_once("..").ok_or_else(wrong)?;
+                let take = first.parse().map_err(|_| wrong())?..end.parse().map_err(|_| wrong())?;
+                RowSelect::new(at.field("of")?, take).ok_or_else(wrong)?
+            }
         };
         let transposed = at.eat("transposed");
         let id = TensorId(self.tensors.len() as u32);

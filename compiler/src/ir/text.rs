@@ -67,9 +67,10 @@ fn tensor_text(tensor: &Tensor) -> String {
         let _ = write!(text, " scales {}", quote(scales));
     }
     match tensor.source.rows {
-        RowSelect::All => {}
-        RowSelect::Even => text.push_str(" rows even"),
-        RowSelect::Odd => text.push_str(" rows odd"),
+        RowSelect::ALL => {}
+        RowSelect::EVEN => text.push_str(" rows even"),
+        RowSelect::ODD => text.push_str(" rows odd"),
+        rows => drop(write!(text, " rows {}..{} of {}", rows.take().start, rows.take().end, rows.of())),
     }
     if tensor.source.transposed {
         text.push_str(" transposed");

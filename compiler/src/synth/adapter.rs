@@ -132,6 +132,11 @@ fn chosen(graph: &Graph, shape: &AdapterShape) -> Result<Vec<AdaptedMatrix>> {
 /// each gives the whole.
 fn place(tensor: &Tensor, scatter: Scatter) -> Option<AdaptedMatrix> {
     let shape = row_shape(tensor);
+    // No adapter reaches experts that have tensors of their own, or rows in pieces.
+    let regular = tensor.source.rows.first_and_step(tensor.shape[tensor.row_dim()]).is_some();
+    if tensor.source.is_gathered() || !regular {
+        return None;
+    }
     let Published { parameter: name, step, .. } = published(&tensor.source.name);
     let (experts, module, parameter) = match tensor.role {
         Role::Matrix => (0, name.strip_suffix(".weight")?, "weight"),

@@ -17,8 +17,8 @@ pub use adapter::{AdapterShape, write_adapter};
 pub use gguf::{GgufTypes, TypeMix, write_gguf};
 pub use tokenizer::{end_of_text, tokenizer_json};
 
-use crate::ir::{Graph, Tensor};
-use crate::weights::stored_shape;
+use crate::ir::{Graph, Tensor, of_expert};
+use crate::weights::{checkpoint_tensors, stored_shape};
 use fill::{ByteFill, Scatter};
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::{CheckpointError, INDEX_FILE, SINGLE_FILE};
@@ -260,17 +260,26 @@ fn plan(graph: &Graph) -> Result<Vec<PlannedTensor>> {
     let mut planned = Vec::new();
     for (tensor, scatter) in graph.tensors.iter().zip(scatters) {
         if seen.insert(tensor.source.name.as_str()) {
-            plan_tensor(tensor, scatter, &mut planned)?;
+            for expert in 0..checkpoint_tensors(tensor) {
+                plan_tensor(tensor, expert, scatter, &mut planned)?;
+            }
         }
     }
     Ok(planned)
 }
 
-fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<PlannedTensor>) -> Result<()> {
+/// The checkpoint tensors of a tensor, or of its expert where each has its own.
+fn plan_tensor(
+    tensor: &Tensor,
+    expert: usize,
+    scatter: Scatter,
+    planned: &mut Vec<PlannedTensor>,
+) -> Result<()> {
     let shape = stored_shape(tensor);
     let elements: u64 = shape.iter().map(|&d| d as u64).product();
+    let name = of_expert(&tensor.source.name, expert);
     let plain = |dtype, size: u64, fill| PlannedTensor {
-        name: tensor.source.name.clone(),
+        name: name.clone().into_owned(),
         dtype,
         shape: shape.clone(),
         bytes: elements * size,
@@ -291,8 +300,8 @@ fn plan_tensor(tensor: &Tensor, scatter: Scatter, planned: &mut Vec<PlannedTenso
                 bytes,
                 fill,
             };
-            planned.push(u8s(&tensor.source.name, block_shape, elements / 2, blocks));
-            planned.push(u8s(scales, scale_shape, elements / BLOCK as u64, scale_bytes));
+            planned.push(u8s(&name, block_shape, elements / 2, blocks));
+            planned.push(u8s(&of_expert(scales, expert), scale_shape, elements / BLOCK as u64, scale_bytes));
         }
         (format, _) => {
             return Err(SynthError::Blocks { tensor: tensor.name.clone(), format: format.name() });

@@ -167,3 +167,63 @@ f = { format = "bf16", from = "f", shape = ["n", "m"] }
 "#;
     assert_eq!(of_checkpoint(spec), expected);
 }
+
+/// A mixture whose checkpoint has q, k and v in one tensor, and each expert's gate and up in one.
+const IN_PIECES: &str = r#"
+model = { name = "m", vocab = 64, max_context = 8 }
+tensors.table = { from = "table", shape = [64, 32], format = "bf16" }
+before.node = [{ out = "x", op = "embed", table = "table" }]
+
+[layer]
+count = 2
+carry = { x = "y" }
+node = [
+  { out = "q", op = "linear", input = "x", weight = "q" },
+  { out = "k", op = "linear", input = "x", weight = "k" },
+  { out = "v", op = "linear", input = "x", weight = "v" },
+  { out = "a", op = "attention", q = "q", k = "k", v = "v", heads = 2, kv_heads = 1 },
+  { out = "scores", op = "linear", input = "a", weight = "router" },
+  { out = "routing", op = "router_topk", input = "scores", k = 1 },
+  { out = "y", op = "moe", input = "a", routing = "routing", gate = "gate", up = "up", down = "down", activation = "gate * up" },
+]
+[layer.tensors]
+q = { from = "{layer}.qkv", rows = { of = 64, take = "0..32" }, shape = [32, 32], format = "bf16" }
+k = { from = "{layer}.qkv", rows = { of = 64, take = "32..48" }, shape = [16, 32], format = "bf16" }
+v = { from = "{layer}.qkv", rows = { of = 64, take = "48..64" }, shape = [16, 32], format = "bf16" }
+router = { from = "{layer}.router", shape = [4, 32], format = "bf16" }
+gate = { from = "{layer}.{expert}.gate_up", rows = { of = 96, take = "0..48" }, shape = [4, 48, 32], format = "f32" }
+up = { from = "{layer}.{expert}.gate_up", rows = { of = 96, take = "48..96" }, shape = [4, 48, 32], format = "f32" }
+down = { from = "{layer}.{expert}.down", transposed = true, shape = [4, 32, 48], format = "f32" }
+
+[after]
+node = [
+  { out = "last", op = "select_rows", input = "x" },
+  { out = "logits", op = "logits", input = "last", weight = "head" },
+]
+[tensors.head]
+from = "table"
+shape = [64, 32]
+format = "bf16"
+"#;
+
+#[test]
+fn pieces_and_experts_are_written_as_the_checkpoint_has_them() {
+    let graph = spec::lower(&Spec::parse("m.toml", IN_PIECES).unwrap()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    write(&graph, SPEC, dir.path(), 1, &|_, _| {}).unwrap();
+    let checkpoint = Checkpoint::open(dir.path()).unwrap();
+    let weights = CheckpointWeights::new(&graph, &checkpoint).unwrap();
+    assert_eq!(checkpoint.names().count(), 1 + 2 * (2 + 4 * 2));
+    let shape = |name: &str| checkpoint.tensor(name).unwrap().shape.to_vec();
+    assert_eq!(shape("1.qkv"), [64, 32]);
+    assert_eq!((shape("1.3.gate_up"), shape("1.3.down")), (vec![96, 32], vec![48, 32]));
+    let rows = |name: &str, expert, rows| {
+        let tensor = graph.tensors.iter().find(|tensor| tensor.name == name).unwrap();
+        let mut out = Vec::new();
+        weights.f32_rows(tensor, expert, rows, &mut out).unwrap();
+        out.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let data = checkpoint.tensor("1.3.gate_up").unwrap().data;
+    assert!(rows("layers.1.gate", 3, 0..48) == data[..48 * 128]);
+    assert!(rows("layers.1.up", 3, 1..48) == data[49 * 128..]);
+}

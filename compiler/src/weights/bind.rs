@@ -1,7 +1,7 @@
 //! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape,
 //! none left over.
 
-use crate::ir::{Graph, Role, RowSelect, Tensor};
+use crate::ir::{Graph, Role, Tensor, of_expert};
 use kernmill_checkpoint::{
     Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, is_buffer, other_layout,
 };
@@ -28,48 +28,67 @@ const NAMED_EXTRAS: usize = 5;
 pub fn bind(graph: &Graph, checkpoint: &Checkpoint) -> Result<()> {
     let mut used = BTreeSet::new();
     for tensor in &graph.tensors {
-        let shape = stored_shape(tensor);
-        match (tensor.stored, &tensor.source.scales) {
-            (WeightFormat::Mxfp4, Some(scales)) => {
-                let (mut scale_shape, k) = (shape.clone(), shape[shape.len() - 1]);
-                scale_shape[shape.len() - 1] = k / BLOCK;
-                let block_shape = [scale_shape.as_slice(), &[BLOCK / 2]].concat();
-                check(checkpoint, tensor, &tensor.source.name, &[Dtype::U8], &block_shape)?;
-                check(checkpoint, tensor, scales, &[Dtype::U8], &scale_shape)?;
-                used.insert(scales.as_str());
-            }
-            (WeightFormat::Bf16, _) => {
-                let view = find(checkpoint, tensor, &tensor.source.name)?;
-                if view.dtype != Dtype::BF16 {
-                    return Err(misfit(tensor, &view, in_spec("BF16", &view)));
-                }
-                check_shape(tensor, &view, &shape)?;
-            }
-            (WeightFormat::F32, _) => {
-                let view = check(checkpoint, tensor, &tensor.source.name, &WIDENED, &shape)?;
-                let vector = matches!(tensor.role, Role::Vector | Role::ExpertVector);
-                let is_plain = view.encoding == Encoding::Plain && !view.is_quantised();
-                if (vector || tensor.source.transposed) && !is_plain {
-                    return Err(misfit(tensor, &view, "F32 or F16".into()));
-                }
-            }
-            (format, _) => {
-                let view = find(checkpoint, tensor, &tensor.source.name)?;
-                if view.encoding.format() != Some(format) {
-                    let expected = format!("{:?}", Encoding::Blocks(format));
-                    return Err(misfit(tensor, &view, in_spec(&expected, &view)));
-                }
-                check_shape(tensor, &view, &shape)?;
-            }
+        for expert in 0..checkpoint_tensors(tensor) {
+            used.extend(bind_tensor(tensor, expert, checkpoint)?);
         }
-        used.insert(tensor.source.name.as_str());
     }
     check_extras(graph, checkpoint, &used)
 }
 
-/// Shape in elements of the checkpoint tensor, before row selection.
+/// Checks the data of a tensor, or of its expert where each has a checkpoint tensor; the views that hold it,
+/// by name.
+fn bind_tensor<'c>(tensor: &Tensor, expert: usize, checkpoint: &'c Checkpoint) -> Result<[&'c str; 2]> {
+    let name = &of_expert(&tensor.source.name, expert);
+    let shape = stored_shape(tensor);
+    match (tensor.stored, &tensor.source.scales) {
+        (WeightFormat::Mxfp4, Some(scales)) => {
+            let (mut scale_shape, k) = (shape.clone(), shape[shape.len() - 1]);
+            scale_shape[shape.len() - 1] = k / BLOCK;
+            let block_shape = [scale_shape.as_slice(), &[BLOCK / 2]].concat();
+            let scales = &of_expert(scales, expert);
+            let blocks = check(checkpoint, tensor, name, &[Dtype::U8], &block_shape)?.name;
+            Ok([blocks, check(checkpoint, tensor, scales, &[Dtype::U8], &scale_shape)?.name])
+        }
+        (WeightFormat::Bf16, _) => {
+            let view = find(checkpoint, tensor, name)?;
+            if view.dtype != Dtype::BF16 {
+                return Err(misfit(tensor, &view, in_spec("BF16", &view)));
+            }
+            check_shape(tensor, &view, &shape)?;
+            Ok([view.name; 2])
+        }
+        (WeightFormat::F32, _) => {
+            let view = check(checkpoint, tensor, name, &WIDENED, &shape)?;
+            let vector = matches!(tensor.role, Role::Vector | Role::ExpertVector);
+            let is_plain = view.encoding == Encoding::Plain && !view.is_quantised();
+            if (vector || tensor.source.transposed) && !is_plain {
+                return Err(misfit(tensor, &view, "F32 or F16".into()));
+            }
+            Ok([view.name; 2])
+        }
+        (format, _) => {
+            let view = find(checkpoint, tensor, name)?;
+            if view.encoding.format() != Some(format) {
+                let expected = format!("{:?}", Encoding::Blocks(format));
+                return Err(misfit(tensor, &view, in_spec(&expected, &view)));
+            }
+            check_shape(tensor, &view, &shape)?;
+            Ok([view.name; 2])
+        }
+    }
+}
+
+/// Checkpoint tensors that hold a tensor's data: one, or one for each expert.
+pub fn checkpoint_tensors(t: &Tensor) -> usize {
+    if t.source.is_gathered() { t.shape[0] } else { 1 }
+}
+
+/// Shape in elements of the checkpoint tensor, before row selection: of an expert's where each has its own.
 pub fn stored_shape(t: &Tensor) -> Vec<usize> {
     let mut shape = row_shape(t);
+    if t.source.is_gathered() {
+        shape.remove(0);
+    }
     if t.source.transposed {
         let rank = shape.len();
         shape.swap(rank - 2, rank - 1);
@@ -81,13 +100,8 @@ pub fn stored_shape(t: &Tensor) -> Vec<usize> {
 /// stores them.
 pub fn row_shape(t: &Tensor) -> Vec<usize> {
     let mut shape = t.shape.clone();
-    if t.source.rows != RowSelect::All {
-        let row_dim = match t.role {
-            Role::Vector | Role::ExpertVector => shape.len() - 1,
-            Role::Matrix | Role::ExpertMatrix | Role::Table => shape.len() - 2,
-        };
-        shape[row_dim] *= 2;
-    }
+    let rows = &mut shape[t.row_dim()];
+    *rows = t.source.rows.stored(*rows).expect("who made the tensor has checked its rows");
     shape
 }
 

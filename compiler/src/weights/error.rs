@@ -1,6 +1,6 @@
 //! Why weights could not be read or rounded, with the place in the checkpoint.
 
-use crate::ir::{Role, Tensor};
+use crate::ir::{Role, Tensor, of_expert};
 use kernmill_plan::format::{PackError, Problem};
 use thiserror::Error;
 
@@ -42,7 +42,7 @@ pub fn locate<E: std::error::Error>(
     let grouped = matches!(tensor.role, Role::ExpertMatrix | Role::ExpertVector);
     let scales = tensor.source.scales.as_ref().filter(|_| matches!(error.problem, Problem::ScaleByte(_)));
     PackWeightsError::Weight {
-        source_name: scales.unwrap_or(&tensor.source.name).clone(),
+        source_name: of_expert(scales.unwrap_or(&tensor.source.name), expert).into_owned(),
         tensor: tensor.name.clone(),
         expert: grouped.then_some(expert),
         row: first_row + error.row,

@@ -10,7 +10,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use bind::{EMBEDDING, UNEMBEDDING, bind, row_shape, stored_shape};
+pub use bind::{EMBEDDING, UNEMBEDDING, bind, checkpoint_tensors, row_shape, stored_shape};
 pub use converted::converted;
 pub use error::PackWeightsError;
 pub(crate) use error::locate;

@@ -1,7 +1,7 @@
 //! Reading the rows of the graph's tensors out of a checkpoint, whatever way they are stored.
 
 use super::{WeightSource, row_shape};
-use crate::ir::{Graph, Role, Tensor};
+use crate::ir::{Graph, Role, RowSelect, Tensor, of_expert};
 use kernmill_checkpoint::{Checkpoint, CheckpointError, FP4_BLOCK_BYTES, Result, TensorView};
 use kernmill_plan::format::BLOCK;
 use kernmill_plan::format::mxfp4::{E2M1, scale_value};
@@ -22,9 +22,10 @@ struct TensorGeometry {
     stored_rows: usize,
     /// Elements per row.
     cols: usize,
-    /// Checkpoint row of row r is `first + r * step`.
-    first: usize,
-    step: usize,
+    /// Which of the rows are the tensor's.
+    taken: RowSelect,
+    /// Whether the checkpoint tensor is one expert's.
+    gathered: bool,
     /// Order of the rows in heads, as [`TensorView`] has it.
     paired: Option<usize>,
 }
@@ -60,39 +61,46 @@ impl<'a> CheckpointWeights<'a> {
     }
 
     /// Whether a row is spread over all of the tensor's bytes, or its expert's.
-    fn is_across(&self, t: &Tensor) -> bool {
-        t.source.transposed || self.checkpoint.tensor(&t.source.name).is_some_and(|view| view.is_across())
+    fn is_across(&self, t: &Tensor, expert: usize) -> bool {
+        let view = || self.checkpoint.tensor(&of_expert(&t.source.name, expert));
+        t.source.transposed || view().is_some_and(|view| view.is_across())
     }
 
     /// The bytes of the rows in each checkpoint tensor, all of them where rows are spread over it.
-    /// Rows that alternate with another tensor's, or lie in another order within their head, are where their
-    /// number says in proportion, to within a head.
+    /// Rows of a period that another tensor has are counted with those before them; rows that lie in another
+    /// order within their head are where their number says, to within a head.
     fn each_part(&self, t: &Tensor, expert: usize, rows: Range<usize>, take: impl Fn(&str, Range<usize>)) {
         let (experts, n) = experts_and_rows(t);
-        let rows = if self.is_across(t) { 0..n } else { rows };
+        let rows = if self.is_across(t, expert) { 0..n } else { rows };
+        let (place, experts) = if t.source.is_gathered() { (0, 1) } else { (expert, experts) };
+        let all = row_shape(t)[t.row_dim()];
+        let taken = t.source.rows;
+        let to = |row: usize| row.checked_sub(1).map_or(0, |last| taken.row(last) + 1);
         for name in [Some(&t.source.name), t.source.scales.as_ref()].into_iter().flatten() {
-            if let Some(view) = self.checkpoint.tensor(name) {
+            let name = of_expert(name, expert);
+            if let Some(view) = self.checkpoint.tensor(&name) {
                 let bytes = view.data.len() / experts;
-                let at =
-                    |row: usize| expert * bytes + (bytes as u128 * row as u128 / n.max(1) as u128) as usize;
-                take(name, at(rows.start)..at(rows.end));
+                let at = |row: usize| place * bytes + (bytes as u128 * row as u128 / all as u128) as usize;
+                take(&name, at(taken.row(rows.start).min(to(rows.end)))..at(to(rows.end)));
             }
         }
     }
 
-    fn mxfp4(&self, t: &Tensor, scales: &str) -> Result<Mxfp4Data<'a>> {
-        let codes = self.view(t, &t.source.name)?;
+    fn mxfp4(&self, t: &Tensor, scales: &str, expert: usize) -> Result<Mxfp4Data<'a>> {
+        let codes = self.view(t, &t.source.name, expert)?;
         Ok(Mxfp4Data {
             codes: codes.data.as_chunks().0,
-            scales: self.view(t, scales)?.data,
+            scales: self.view(t, scales, expert)?.data,
             geometry: TensorGeometry::of(t, &codes),
         })
     }
 
-    fn view(&self, t: &Tensor, name: &str) -> Result<TensorView<'a>> {
-        self.checkpoint.tensor(name).ok_or_else(|| CheckpointError::Missing {
+    /// The checkpoint tensor of that name, or the expert's of such names.
+    fn view(&self, t: &Tensor, name: &str, expert: usize) -> Result<TensorView<'a>> {
+        let name = of_expert(name, expert);
+        self.checkpoint.tensor(&name).ok_or_else(|| CheckpointError::Missing {
             path: self.checkpoint.path().to_owned(),
-            name: name.to_owned(),
+            name: name.into_owned(),
             logical: t.name.clone(),
             near: String::new(),
         })
@@ -105,7 +113,7 @@ impl WeightSource for CheckpointWeights<'_> {
     fn f32_rows(&self, t: &Tensor, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) -> Result<()> {
         out.clear();
         if let Some(scales) = &t.source.scales {
-            let data = self.mxfp4(t, scales)?;
+            let data = self.mxfp4(t, scales, expert)?;
             for block in rows.flat_map(|row| data.geometry.blocks(expert, row)) {
                 let scale = scale_value(data.scales[block]);
                 for byte in data.codes[block] {
@@ -115,7 +123,7 @@ impl WeightSource for CheckpointWeights<'_> {
             }
             return Ok(());
         }
-        let view = self.view(t, &t.source.name)?;
+        let view = self.view(t, &t.source.name, expert)?;
         let place = TensorGeometry::of(t, &view);
         if t.source.transposed {
             place.columns(&view, expert, rows, out);
@@ -150,14 +158,14 @@ impl WeightSource for CheckpointWeights<'_> {
         blocks.clear();
         scales.clear();
         if let Some(name) = &t.source.scales {
-            let data = self.mxfp4(t, name)?;
+            let data = self.mxfp4(t, name, expert)?;
             for row in rows.map(|row| data.geometry.blocks(expert, row)) {
                 blocks.extend_from_slice(data.codes[row.clone()].as_flattened());
                 scales.extend_from_slice(&data.scales[row]);
             }
             return Ok(());
         }
-        let view = self.view(t, &t.source.name)?;
+        let view = self.view(t, &t.source.name, expert)?;
         let place = TensorGeometry::of(t, &view);
         let row_bytes =
             view.encoding.row_bytes(view.dtype, place.cols).expect("binding has checked the shape");
@@ -168,14 +176,14 @@ impl WeightSource for CheckpointWeights<'_> {
     }
 
     fn will_need(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
-        if rows.start > 0 && self.is_across(t) {
+        if rows.start > 0 && self.is_across(t, expert) {
             return;
         }
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.prefetch(name, bytes));
     }
 
     fn done_with(&self, t: &Tensor, expert: usize, rows: Range<usize>) {
-        if rows.end < experts_and_rows(t).1 && self.is_across(t) {
+        if rows.end < experts_and_rows(t).1 && self.is_across(t, expert) {
             return;
         }
         self.each_part(t, expert, rows, |name, bytes| self.checkpoint.release(name, bytes));
@@ -194,29 +202,33 @@ impl TensorGeometry {
             Role::Vector | Role::ExpertVector => (shape[rank - 1], 1),
             Role::Matrix | Role::ExpertMatrix | Role::Table => (shape[rank - 2], shape[rank - 1]),
         };
-        let (first, step) = t.source.rows.first_and_step();
         let paired = view.paired.filter(|head| stored_rows.is_multiple_of(*head));
-        TensorGeometry { stored_rows, cols, first, step, paired }
+        TensorGeometry { stored_rows, cols, taken: t.source.rows, gathered: t.source.is_gathered(), paired }
     }
 
     /// Appends rows `rows` of a matrix that is stored as `[experts, cols, rows]`: those are columns there, so
     /// that each stored row gives a short run, which is spread out.
     fn columns(&self, view: &TensorView<'_>, expert: usize, rows: Range<usize>, out: &mut Vec<f32>) {
         let Some(last) = rows.clone().next_back() else { return };
-        let (low, high) = (self.first + rows.start * self.step, self.first + last * self.step + 1);
+        let (low, high) = (self.taken.row(rows.start), self.taken.row(last) + 1);
         assert!(high <= self.stored_rows, "row {last} of {}", self.stored_rows);
         let bytes = view.dtype.bitsize() / 8;
         let start = out.len();
         out.resize(start + rows.len() * self.cols, 0.0);
         let mut run = Vec::with_capacity(high - low);
         for col in 0..self.cols {
-            let at = (expert * self.cols + col) * self.stored_rows;
+            let at = (self.place(expert) * self.cols + col) * self.stored_rows;
             run.clear();
             view.encoding.decode(view.dtype, &view.data[(at + low) * bytes..(at + high) * bytes], &mut run);
-            for (row, value) in run.iter().step_by(self.step).enumerate() {
-                out[start + row * self.cols + col] = *value;
+            for (i, row) in rows.clone().enumerate() {
+                out[start + i * self.cols + col] = run[self.taken.row(row) - low];
             }
         }
+    }
+
+    /// Place of an expert in the checkpoint tensor.
+    fn place(&self, expert: usize) -> usize {
+        if self.gathered { 0 } else { expert }
     }
 
     /// Blocks of 32 that a row has.
@@ -227,7 +239,7 @@ impl TensorGeometry {
 
     /// Row of the checkpoint tensor, counted through the experts.
     fn row(&self, expert: usize, row: usize) -> usize {
-        let row = self.first + row * self.step;
+        let row = self.taken.row(row);
         assert!(row < self.stored_rows, "row {row} of {}", self.stored_rows);
         let row = match self.paired {
             None => row,
@@ -236,7 +248,7 @@ impl TensorGeometry {
                 row - within + within % half * 2 + within / half
             }
         };
-        expert * self.stored_rows + row
+        self.place(expert) * self.stored_rows + row
     }
 }
 

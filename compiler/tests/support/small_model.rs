@@ -322,11 +322,11 @@ impl Model<'_> {
         let router = self.linear(&name("router"), n, experts, true)?;
         let topk = self.b.node(&name("topk"), RouterTopk { k: top_k }, &[router], &[])?;
         let at = Experts { layer, format, topk };
-        let gate = self.expert(&at, "gate", n, "gate_up", RowSelect::Even, [experts, inner, hidden])?;
-        let up = self.expert(&at, "up", n, "gate_up", RowSelect::Odd, [experts, inner, hidden])?;
+        let gate = self.expert(&at, "gate", n, "gate_up", RowSelect::EVEN, [experts, inner, hidden])?;
+        let up = self.expert(&at, "up", n, "gate_up", RowSelect::ODD, [experts, inner, hidden])?;
         let glu = "(clamp(up, -7, 7) + 1) * (min(gate, 7) * sigmoid(1.702 * min(gate, 7)))";
         let h = self.b.node(&name("h"), Elementwise { expr: expr(glu) }, &[gate, up], &[])?;
-        let down = self.expert(&at, "down", h, "down", RowSelect::All, [experts, hidden, inner])?;
+        let down = self.expert(&at, "down", h, "down", RowSelect::ALL, [experts, hidden, inner])?;
         let sum = self.b.node(&name("experts"), ExpertSum, &[down, topk], &[])?;
         self.b.node(&name("mlp_out"), Elementwise::add(), &[x, sum], &[])
     }
@@ -394,7 +394,7 @@ impl Model<'_> {
 }
 
 fn source(name: &str) -> TensorSource {
-    TensorSource { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
+    TensorSource { name: name.into(), scales: None, rows: RowSelect::ALL, transposed: false }
 }
 
 fn expr(text: &str) -> Expr {

@@ -320,7 +320,7 @@ impl Making<'_> {
         let format = self.experts_format;
         let scales = (format == WeightFormat::Mxfp4).then(|| "expert.scales".to_owned());
         let data =
-            TensorSource { name: "expert.weight".into(), scales, rows: RowSelect::All, transposed: false };
+            TensorSource { name: "expert.weight".into(), scales, rows: RowSelect::ALL, transposed: false };
         let matrix = self.b.tensor("expert.weight", Role::ExpertMatrix, &shape, format, data);
         let mut tensors = vec![self.named(matrix)];
         if self.rng.one_in(2) {
@@ -344,5 +344,5 @@ impl Making<'_> {
 }
 
 fn source(name: &str) -> TensorSource {
-    TensorSource { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
+    TensorSource { name: name.into(), scales: None, rows: RowSelect::ALL, transposed: false }
 }

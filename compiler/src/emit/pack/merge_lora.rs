@@ -30,10 +30,11 @@ pub fn lora_targets(graph: &Graph) -> Result<Adapters, GraphError> {
     let nowhere = PackedAt { format: WeightFormat::F32, offset: 0, tile_stride: 0, expert_stride: 0 };
     let out = |id: &TensorId| {
         let tensor = branched.tensor(*id);
-        let (first, step) = tensor.source.rows.first_and_step();
+        let rows = tensor.shape[tensor.row_dim()];
+        let (first, step) = tensor.source.rows.first_and_step(rows).expect("a LoRA target's are");
         LoraTargetSlice {
             name: tensor.name.clone(),
-            rows: tensor.shape[tensor.shape.len() - 2] as u32,
+            rows: rows as u32,
             first: first as u32,
             step: step as u32,
             weights: nowhere,
@@ -108,7 +109,8 @@ impl<D: Delta> WeightSource for MergedWeights<'_, D> {
         let stored = self.stored(tensor);
         self.base.f32_rows(stored, expert, range.clone(), out)?;
         if let Some(lora_target) = self.changed.get(&tensor.name) {
-            let (first, step) = stored.source.rows.first_and_step();
+            let rows = stored.shape[stored.row_dim()];
+            let (first, step) = stored.source.rows.first_and_step(rows).expect("a LoRA target's are");
             self.delta.add(*lora_target, expert, first + range.start * step, step, out);
         }
         Ok(())

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 fn tensor(name: &str, role: Role, shape: &[usize], stored: WeightFormat, format: WeightFormat) -> Tensor {
     let scales = (stored == WeightFormat::Mxfp4).then(|| format!("ckpt.{name}_scales"));
     let source =
-        TensorSource { name: format!("ckpt.{name}"), scales, rows: RowSelect::All, transposed: false };
+        TensorSource { name: format!("ckpt.{name}"), scales, rows: RowSelect::ALL, transposed: false };
     Tensor { name: name.into(), role, shape: shape.into(), stored, format, source }
 }
 
@@ -160,7 +160,7 @@ fn a_table_and_a_matrix_of_the_same_tiles_are_one() {
         assert_ne!(table.offset, matrix.offset);
         assert_eq!(more - bytes, matrix.bytes);
     };
-    apart(|tensor| tensor.source.rows = RowSelect::Even);
+    apart(|tensor| tensor.source.rows = RowSelect::EVEN);
     apart(|tensor| tensor.source.name = "another".into());
     apart(|tensor| (tensor.stored, tensor.format) = (WeightFormat::F32, WeightFormat::Int8));
 }

@@ -2,8 +2,8 @@
 
 use super::lowering::{GraphLowering, MAX_EXTENT};
 use super::scope::NameScope;
-use super::{Result, Spanned, SpecError, TensorDef, TensorFormat};
-use crate::ir::{Role, RowSelect, Tensor, TensorId, TensorSource, whole_columns};
+use super::{Result, RowsDef, Spanned, SpecError, TensorDef, TensorFormat};
+use crate::ir::{EXPERT, Role, RowSelect, Tensor, TensorId, TensorSource, whole_columns};
 use kernmill_plan::format::WeightFormat;
 
 /// Elements of a tensor at most.
@@ -123,15 +123,17 @@ fn make_tensor(scope: &NameScope<'_>, def: &TensorDef, role: Role, name: String)
         let message = format!("tensor `{name}` is {}, which cannot be transposed", role_name(role));
         return Err(scope.error(span.clone(), &message, "expected with matrices only"));
     }
-    if role == Role::Table && def.rows != RowSelect::All {
-        let message = format!("tensor `{name}` selects rows of a table");
-        return Err(scope.error(def.name.span.clone(), &message, "expected all rows"));
+    let grouped = matches!(role, Role::ExpertMatrix | Role::ExpertVector);
+    if def.from.value.contains(EXPERT) && !grouped {
+        let message = format!("tensor `{name}` is {}, which has no experts", role_name(role));
+        let label = format!("expected a name without {EXPERT}");
+        return Err(scope.error(def.from.span.clone(), &message, label));
     }
-    Ok(Tensor {
+    let mut tensor = Tensor {
         source: TensorSource {
             name: fill(&def.from),
             scales: def.scales.as_ref().map(fill),
-            rows: def.rows,
+            rows: RowSelect::ALL,
             transposed: def.transposed.is_some(),
         },
         name,
@@ -139,5 +141,39 @@ fn make_tensor(scope: &NameScope<'_>, def: &TensorDef, role: Role, name: String)
         shape,
         stored: format.value,
         format: if vector { WeightFormat::F32 } else { format.value },
-    })
+    };
+    if let Some(rows) = &def.rows {
+        tensor.source.rows = select_rows(scope, def, rows, &tensor)?;
+    }
+    Ok(tensor)
+}
+
+/// The rows of the checkpoint tensor that are the tensor's.
+fn select_rows(scope: &NameScope<'_>, def: &TensorDef, rows: &RowsDef, tensor: &Tensor) -> Result<RowSelect> {
+    let name = &tensor.name;
+    if tensor.role == Role::Table {
+        let message = format!("tensor `{name}` selects rows of a table");
+        return Err(scope.error(def.name.span.clone(), &message, "expected all rows"));
+    }
+    let of = scope.whole(&rows.of, "`of`", 1, MAX_EXTENT)?;
+    let first = scope.whole(&rows.first, "the first row", 0, of - 1)?;
+    let end = scope.whole(&rows.end, "the end of the rows", first + 1, of)?;
+    let dim = tensor.row_dim();
+    let (taken, extent) = (end - first, tensor.shape[dim] as u64);
+    let span = || def.shape.value[dim].span.clone();
+    if !extent.is_multiple_of(taken) {
+        let message = format!("tensor `{name}` takes {taken} rows of every {of}, and has {extent}");
+        return Err(scope.error(span(), &message, format!("expected a multiple of {taken}")));
+    }
+    let others = tensor.shape.iter().product::<usize>() as u64 / extent;
+    let stored = (extent / taken).saturating_mul(of);
+    if stored > MAX_EXTENT || stored.saturating_mul(others) > MAX_ELEMENTS {
+        let message = format!("tensor `{name}` is {extent} rows of {stored}");
+        return Err(scope.error(
+            span(),
+            &message,
+            format!("expected at most {MAX_EXTENT} rows, {MAX_ELEMENTS} elements"),
+        ));
+    }
+    Ok(RowSelect::new(of as usize, first as usize..end as usize).expect("the numbers are in order"))
 }

@@ -11,6 +11,7 @@ mod lower;
 mod lower_tensors;
 mod lowering;
 mod read;
+mod read_tensors;
 mod scope;
 pub(crate) mod section;
 #[cfg(test)]
@@ -23,7 +24,6 @@ pub(crate) use scope::inner_span;
 
 pub use crate::spec_text::{Result, Spanned, SpecError, SpecText};
 
-use crate::ir::RowSelect;
 use crate::ir::expr::ExprFunction;
 use crate::ir::ops::keys::OpInfo;
 use kernmill_plan::format::WeightFormat;
@@ -120,7 +120,8 @@ pub enum RopeKind {
 pub struct TensorDef {
     /// Logical name.
     pub name: Spanned<String>,
-    /// Checkpoint tensor; `{layer}` stands for the layer's number.
+    /// Checkpoint tensor; `{layer}` stands for the layer's number, `{expert}` for an expert's, where each has
+    /// a tensor.
     pub from: Spanned<String>,
     /// Checkpoint tensor of MXFP4 scales, if they are not with the codes.
     pub scales: Option<Spanned<String>>,
@@ -128,10 +129,21 @@ pub struct TensorDef {
     pub shape: Spanned<Vec<Scalar>>,
     /// Format in the checkpoint.
     pub format: TensorFormat,
-    /// Rows taken.
-    pub rows: RowSelect,
+    /// Rows taken, where not all are.
+    pub rows: Option<RowsDef>,
     /// Where it says that the checkpoint stores the matrix the other way round, if it does.
     pub transposed: Option<Range<usize>>,
+}
+
+/// `rows = { of = 512, take = "0..256" }`: which rows of every so many a tensor takes.
+#[derive(Clone, Debug)]
+pub struct RowsDef {
+    /// Rows of a period.
+    pub of: Scalar,
+    /// The first one taken.
+    pub first: Scalar,
+    /// The first one behind those taken.
+    pub end: Scalar,
 }
 
 /// How a checkpoint stores a tensor.

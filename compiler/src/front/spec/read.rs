@@ -1,19 +1,15 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
-use super::section::{
-    SpannedValue, SpecSection, array, boolean, check_name, one_of, scalar, scalars, string, strings,
-    wrong_type,
-};
+use super::read_tensors::tensors;
+use super::section::{SpannedValue, SpecSection, array, boolean, check_name, scalar, scalars, string, strings};
 use super::{
     ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
-    RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, TensorDef, TensorFormat, scope,
+    RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, scope,
 };
-use crate::ir::RowSelect;
 use crate::ir::ops::keys::{ACTIVATIONS, OpInfo, ParamKind};
 use crate::ir::ops::spec_ops;
-use kernmill_plan::format::WeightFormat;
 use std::collections::BTreeMap;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 /// Nodes of a section at most.
 const MAX_NODES: usize = 1 << 15;
@@ -125,123 +121,6 @@ fn rope_scaling(source: &SpecText, item: &SpannedValue<'_>) -> Result<RopeScalin
     }
     let truncate = section.get("truncate").map_or(Ok(true), |item| boolean(source, item))?;
     Ok(RopeScalingDef { kind, span: item.span(), numbers, truncate })
-}
-
-fn tensors(
-    source: &SpecText,
-    item: &SpannedValue<'_>,
-    what: &str,
-    per_layer: bool,
-) -> Result<Vec<TensorDef>> {
-    let mut tensors = Vec::new();
-    for (name, item) in SpecSection::new(source, item, what)?.entries() {
-        check_name(source, &name)?;
-        tensors.push(tensor(source, name, item, per_layer)?);
-    }
-    Ok(tensors)
-}
-
-fn tensor(
-    source: &SpecText,
-    name: Spanned<String>,
-    item: &SpannedValue<'_>,
-    per_layer: bool,
-) -> Result<TensorDef> {
-    let what = format!("tensor `{}`", name.value);
-    let section = SpecSection::new(source, item, &what)?.only(&[
-        "from",
-        "scales",
-        "rows",
-        "transposed",
-        "shape",
-        "format",
-    ])?;
-    let from = checkpoint_name(source, section.require("from")?, per_layer)?;
-    let scales = section.get("scales").map(|item| checkpoint_name(source, item, per_layer)).transpose()?;
-    let format = tensor_format(source, section.require("format")?, per_layer)?;
-    let find = |is: fn(WeightFormat) -> bool| format.all().iter().map(|one| one.value).find(|&one| is(one));
-    if let (Some(scales), Some(other)) = (&scales, find(|format| format != WeightFormat::Mxfp4)) {
-        let message = format!("`scales` of a tensor in {}", other.name());
-        return Err(SpecError::new(
-            source,
-            scales.span.clone(),
-            message,
-            "expected only with format = \"mxfp4\"",
-        ));
-    }
-    let rows = match section.get("rows") {
-        Some(item) => rows(source, item)?,
-        None => RowSelect::All,
-    };
-    let transposed = match section.get("transposed") {
-        Some(item) => boolean(source, item)?.then(|| item.span()),
-        None => None,
-    };
-    if let (Some(span), Some(blocks)) = (&transposed, find(WeightFormat::is_blocked)) {
-        let message = format!("a transposed tensor in {}", blocks.name());
-        return Err(SpecError::new(source, span.clone(), message, "expected with bf16, f16 or f32 only"));
-    }
-    // Where both names are the same, blocks have their scales within.
-    let scales = scales.filter(|scales| scales.value != from.value);
-    let shape = scalars(source, section.require("shape")?)?;
-    Ok(TensorDef { name, from, scales, shape, format, rows, transposed })
-}
-
-/// A checkpoint tensor's name: with `{layer}` in a layer, without elsewhere.
-fn checkpoint_name(source: &SpecText, item: &SpannedValue<'_>, per_layer: bool) -> Result<Spanned<String>> {
-    let name = string(source, item)?;
-    let rest = name.value.replace("{layer}", "");
-    let error = |message: &str, label: &str| Err(SpecError::new(source, name.span.clone(), message, label));
-    if rest.contains(['{', '}']) {
-        return error("unknown placeholder in a checkpoint name", "expected {layer} or no braces");
-    }
-    match (rest.len() != name.value.len(), per_layer) {
-        (true, false) => error("{layer} outside of a layer", "expected a name without {layer} here"),
-        (false, true) => {
-            error("every layer would use the same checkpoint tensor", "expected a name with {layer} in it")
-        }
-        _ => Ok(name),
-    }
-}
-
-fn tensor_format(source: &SpecText, item: &SpannedValue<'_>, per_layer: bool) -> Result<TensorFormat> {
-    match item.get_ref() {
-        DeValue::Array(_) if !per_layer => {
-            let message = "a list of formats outside of a layer";
-            Err(SpecError::new(source, item.span(), message, "expected one format"))
-        }
-        DeValue::Array(array) => {
-            let value = array.iter().map(|item| weight_format(source, item)).collect::<Result<_>>()?;
-            Ok(TensorFormat::ByLayer(Spanned { value, span: item.span() }))
-        }
-        DeValue::String(_) => weight_format(source, item).map(TensorFormat::One),
-        _ if per_layer => Err(wrong_type(source, item, "a string or an array of strings")),
-        _ => Err(wrong_type(source, item, "a string")),
-    }
-}
-
-fn weight_format(source: &SpecText, item: &SpannedValue<'_>) -> Result<Spanned<WeightFormat>> {
-    let name = string(source, item)?;
-    let plain = [("bf16", WeightFormat::Bf16), ("f16", WeightFormat::F32), ("f32", WeightFormat::F32)];
-    let blocked = WeightFormat::blocked().map(|format| (format.name(), format));
-    let known: Vec<_> = plain.into_iter().chain(blocked).collect();
-    let value = one_of(source, &name, &known, "format")?;
-    Ok(Spanned { value, span: name.span })
-}
-
-fn rows(source: &SpecText, item: &SpannedValue<'_>) -> Result<RowSelect> {
-    let name = string(source, item)?;
-    match name.value.as_str() {
-        "all" => Ok(RowSelect::All),
-        "even" => Ok(RowSelect::Even),
-        "odd" => Ok(RowSelect::Odd),
-        other => Err(SpecError::new(
-            source,
-            name.span,
-            format!("unknown selection of rows `{other}`"),
-            "expected one of: all, even, odd",
-        )),
-    }
 }
 
 fn nodes_section(

@@ -1,7 +1,7 @@
 //! A small right spec, and one wrong turn after another.
 
 use super::*;
-use crate::ir::{Activations, Factor, Graph, Op, RopeScaling};
+use crate::ir::{Activations, Factor, Graph, Op, RopeScaling, RowSelect};
 use expect_test::{Expect, expect};
 
 const RIGHT: &str = r#"
@@ -140,6 +140,19 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("shape = [\"hidden\"], ", "shape = [\"hidden\"], transposed = true, "),
         ("shape = [\"hidden\"], ", "shape = [\"head_dim\"], "),
         ("\"{layer}.q\"", "\"q\""),
+        ("\"{layer}.q\"", "\"{layer}.{head}.q\""),
+        ("\"{layer}.q\"", "\"{layer}.{expert}.q\""),
+        ("\"{layer}.e\"", "\"{layer}.{expert}.e\""),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = \"third\""),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = 3"),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = { of = 128, take = 64 }"),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = { of = 128, take = \"64\" }"),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = { of = 128, take = \"0..hiden\" }"),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = { of = 128, take = \"64..129\" }"),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = { of = 128, take = \"64..64\" }"),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = { of = 50, take = \"0..48\" }"),
+        ("\"{layer}.q\"", "\"{layer}.q\", rows = { of = 1000000000, take = \"0..1\" }"),
+        ("from = \"embed\"", "rows = \"odd\", from = \"embed\""),
         ("format = \"f32\"", "format = \"fp32\""),
         ("silu(gate) * up", "silu(gate) * upp"),
         ("silu(gate) * up", "sigmod(gate) * up"),
@@ -177,6 +190,21 @@ fn layers_may_be_stored_in_different_formats() {
     let list = said(r#"["int8", "f16", "nvfp4"]"#);
     assert_eq!(stored(&list, "router"), ["int8", "f32", "nvfp4"]);
     assert!(list.tensors.iter().all(|t| t.format == t.stored || t.name == "norm"));
+}
+
+#[test]
+fn rows_may_be_pieces() {
+    let rows = |rows: &str| {
+        let graph =
+            graph(&RIGHT.replacen("\"{layer}.q\"", &format!("\"{{layer}}.q\", rows = {rows}"), 1)).unwrap();
+        graph.verify().unwrap();
+        graph.tensors.iter().find(|t| t.name == "layers.1.q").unwrap().source.rows
+    };
+    assert_eq!(rows("\"even\""), RowSelect::EVEN);
+    assert_eq!(rows("{ of = 2, take = \"1..2\" }"), RowSelect::ODD);
+    assert_eq!(rows("{ of = \"heads\", take = \"0..heads\" }"), RowSelect::ALL);
+    let piece = rows("{ of = \"3 * hidden\", take = \"hidden .. 2 * hidden\" }");
+    assert_eq!((piece.of(), piece.take(), piece.stored(64)), (192, 64..128, Some(192)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The legal form of an op as data: types of its inputs, roles and formats of its tensors; and the checks of
 //! single operands.
 
-use crate::ir::{Role, RopeParameters, Rows, Tensor, Type, whole_columns};
+use crate::ir::{EXPERT, Role, RopeParameters, Rows, Tensor, Type, whole_columns};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::adapter::MAX_RANK;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -249,6 +249,16 @@ pub fn check_tensor(tensor: &Tensor) -> Result<(), String> {
             format!("@{name}: {} needs a multiple of {whole} columns, there are {k}", format.name())
         })?;
     }
+    let (rows, n) = (tensor.source.rows, shape[tensor.row_dim()]);
+    ensure(rows.stored(n).is_some(), || {
+        format!("@{name} takes {} rows of every {}, which {n} rows are not", rows.width(), rows.of())
+    })?;
+    let names = || tensor.source.scales.iter().chain([&tensor.source.name]);
+    let grouped = matches!(tensor.role, Role::ExpertMatrix | Role::ExpertVector);
+    let gathered = tensor.source.is_gathered();
+    ensure(names().all(|name| name.contains(EXPERT) == gathered) && (grouped || !gathered), || {
+        format!("@{name}: {EXPERT} stands in all names of what a grouped tensor has, or in none")
+    })?;
     ensure(tensor.source.scales.is_none() || tensor.stored == WeightFormat::Mxfp4, || {
         format!("@{name} is stored as {}: a scales tensor goes with mxfp4 only", tensor.stored.name())
     })

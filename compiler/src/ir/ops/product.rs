@@ -3,7 +3,7 @@
 use crate::ir::eval::num::{blockdot, dot4};
 use crate::ir::eval::state::{BatchToken, Data, OpState};
 use crate::ir::eval::weights::BlockData;
-use crate::ir::{Node, Role, RowSelect, Rows};
+use crate::ir::{Node, Role, Rows};
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::BLOCK;
@@ -85,20 +85,13 @@ fn expand(state: &OpState, node: &Node, token: &BatchToken, row: usize, expert: 
     let shrunk = &state.f32s(branch.shrunk)[row * MAX_RANK..][..MAX_RANK];
     let tensor = state.graph.tensor(node.tensors[0]);
     let n = y.len();
-    let rows = match tensor.source.rows {
-        RowSelect::All => n,
-        RowSelect::Even | RowSelect::Odd => 2 * n,
-    };
+    let rows = tensor.source.rows.stored(n).expect("the verifier has checked the tensor");
     let experts = if tensor.role == Role::ExpertMatrix { tensor.shape[0] } else { 1 };
     assert_eq!(adapter.b.len(), experts * rows * adapter.rank, "B of LoRA target {}", branch.lora_target);
     // The padding of the rank takes part.
     let mut b = vec![0.0; adapter.rank.next_multiple_of(RANK_STEP)];
     for (i, y) in y.iter_mut().enumerate() {
-        let source = match tensor.source.rows {
-            RowSelect::All => i,
-            RowSelect::Even => 2 * i,
-            RowSelect::Odd => 2 * i + 1,
-        };
+        let source = tensor.source.rows.row(i);
         b[..adapter.rank]
             .copy_from_slice(&adapter.b[(expert * rows + source) * adapter.rank..][..adapter.rank]);
         *y += dot4(&b, &shrunk[..b.len()]);

@@ -78,14 +78,15 @@ impl<'a> TensorNames<'a> {
                 None => (experts.strip_suffix("_blocks").unwrap_or(experts), "weight"),
             };
             let own = match (matrix, rows) {
-                ("gate_up_proj", RowSelect::Even) => "ffn_gate_exps",
-                ("gate_up_proj", RowSelect::Odd) => "ffn_up_exps",
-                ("down_proj", RowSelect::All) => "ffn_down_exps",
+                ("gate_up_proj", RowSelect::EVEN) => "ffn_gate_exps",
+                ("gate_up_proj", RowSelect::ODD) => "ffn_up_exps",
+                ("down_proj", RowSelect::ALL) => "ffn_down_exps",
                 _ => return None,
             };
             return Some(format!("{own}.{end}"));
         }
         let own = match published {
+            _ if rows != RowSelect::ALL => return None,
             SINKS => "attn_sinks.weight",
             "post_attention_layernorm.weight" if self.is_mixture => "post_attention_norm.weight",
             "post_attention_layernorm.weight" => "ffn_norm.weight",

@@ -277,7 +277,7 @@ impl Make {
         let shape = [self.sizes.experts, n, self.ty(x).cols()];
         let (from, packed) = (format!("{name}.weight"), self.experts_format == WeightFormat::Mxfp4);
         let scales = packed.then(|| format!("{name}.scales"));
-        let data = TensorSource { name: from.clone(), scales, rows: RowSelect::All, transposed: false };
+        let data = TensorSource { name: from.clone(), scales, rows: RowSelect::ALL, transposed: false };
         let matrix = self.b.tensor(&from, Role::ExpertMatrix, &shape, self.experts_format, data);
         let mut tensors = vec![matrix];
         if self.rng.one_in(2) {
@@ -293,5 +293,5 @@ impl Make {
 }
 
 fn source(name: &str) -> TensorSource {
-    TensorSource { name: name.into(), scales: None, rows: RowSelect::All, transposed: false }
+    TensorSource { name: name.into(), scales: None, rows: RowSelect::ALL, transposed: false }
 }
