@@ -51,6 +51,9 @@ pub const TAIL_POLY: [f32; 10] = [
 ];
 /// Keys per attention segment, by absolute position.
 pub const ATTENTION_SEGMENT: usize = 1024;
+/// Added to the sum that experts' weights are divided by, as published: so that no weights at all are no
+/// division by zero.
+pub const LEAST_ROUTE_SUM: f32 = 1e-20;
 /// Largest integer that the weight of a value in a segment becomes, where values are integers: sums of a
 /// segment's products with integers of 8 bits fit in 32 bits.
 pub const WEIGHT_MAX: f32 = 16383.0;

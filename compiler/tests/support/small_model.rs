@@ -8,6 +8,7 @@ use kernmill_compiler::ir::{
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
+use kernmill_kernels_gen::row_op::RouterScores;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::{KvFormat, KvPair};
 
@@ -50,6 +51,8 @@ pub struct ModelShape {
     /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none
     /// has has.
     pub f32_input_every: usize,
+    /// The choice of experts but for their number, with a bias or without.
+    pub router: (RouterTopk, bool),
     /// The difference to any known model.
     pub twist: Twist,
 }
@@ -114,6 +117,7 @@ impl ModelShape {
             table: WeightFormat::Bf16,
             tied: false,
             f32_input_every: 0,
+            router: (RouterTopk::new(2), false),
             twist: Twist::default(),
         }
     }
@@ -187,6 +191,7 @@ impl ModelShape {
                 head_norms: rng.one_in(3),
             },
             f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
+            router: random_router(rng),
         };
         shape.table = shape.matrix;
         shape
@@ -196,6 +201,16 @@ impl ModelShape {
     pub fn in_blocks(self, format: WeightFormat) -> ModelShape {
         ModelShape { matrix: format, table: format, ..self }
     }
+}
+
+/// Half of the time the router of GPT-OSS, else any.
+fn random_router(rng: &mut Rng) -> (RouterTopk, bool) {
+    if rng.one_in(2) {
+        return (RouterTopk::new(2), false);
+    }
+    let scores = rng.pick(&[RouterScores::Softmax, RouterScores::Sigmoid]);
+    let (normalise, scale) = (rng.one_in(2), rng.pick(&[None, Some(2.5)]));
+    (RouterTopk { scores, normalise, scale, ..RouterTopk::new(2) }, rng.one_in(2))
 }
 
 /// The graph of a model, before quantisation.
@@ -320,7 +335,9 @@ impl Model<'_> {
         let name = |what: &str| format!("layers.{layer}.{what}");
         let n = self.norm(&name("mlp_norm"), x)?;
         let router = self.linear(&name("router"), n, experts, true)?;
-        let topk = self.b.node(&name("topk"), RouterTopk { k: top_k }, &[router], &[])?;
+        let (op, biased) = self.shape.router;
+        let bias = biased.then(|| self.vector(&name("router_bias"), experts));
+        let topk = self.b.node(&name("topk"), RouterTopk { k: top_k, ..op }, &[router], bias.as_slice())?;
         let at = Experts { layer, format, topk };
         let gate = self.expert(&at, "gate", n, "gate_up", RowSelect::EVEN, [experts, inner, hidden])?;
         let up = self.expert(&at, "up", n, "gate_up", RowSelect::ODD, [experts, inner, hidden])?;

@@ -40,7 +40,7 @@ pub use round::{RoundRow, RoundTo};
 pub use select_row::SelectRow;
 pub use site::RowPlace;
 pub use store::StoreRow;
-pub use topk::TopKRow;
+pub use topk::{RouterScores, TopKRow};
 
 use crate::cx::Cx;
 use crate::emit::Emit;
@@ -109,8 +109,8 @@ row_ops! {
     KvStore(KvStoreRow<V, O>),
     /// A small matrix, all of it by one worker (the router).
     Linear(LinearRow<V, O>),
-    /// The k largest logits and their weights.
-    TopK(TopKRow<V>),
+    /// The k experts with the largest scores, and their weights.
+    TopK(TopKRow<V, O>),
     /// The row that a wanted row stands for.
     SelectRow(SelectRow<V>),
     /// Weighted sum of a token's expert rows in ascending expert id.

@@ -1,95 +1,252 @@
-//! Router: the k largest logits and the softmax over them.
+//! Router: the experts with the largest scores, and their weights.
 
 use super::prelude::*;
+use crate::expr::{Expr, Unary};
 use crate::math;
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::types::F32;
+use cranelift_codegen::ir::types::{F32, F32X4};
 use kernmill_plan::limit;
+use kernmill_plan::numeric::LEAST_ROUTE_SUM;
 
-/// The k largest logits and their weights.
+/// The scores of experts, of which the largest are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RouterScores {
+    /// The logits; the softmax of the chosen are the weights.
+    SoftmaxOfChosen,
+    /// The softmax of all logits.
+    Softmax,
+    /// The sigmoid of each logit.
+    Sigmoid,
+}
+
+impl RouterScores {
+    const NAMED: [(&'static str, RouterScores); 3] = [
+        ("softmax_of_chosen", RouterScores::SoftmaxOfChosen),
+        ("softmax", RouterScores::Softmax),
+        ("sigmoid", RouterScores::Sigmoid),
+    ];
+
+    /// The name in specs.
+    pub fn name(self) -> &'static str {
+        RouterScores::NAMED.iter().find(|(_, scores)| *scores == self).map_or("?", |(name, _)| name)
+    }
+
+    /// The scores of that name.
+    pub fn from_name(name: &str) -> Option<RouterScores> {
+        RouterScores::NAMED.iter().find(|(known, _)| *known == name).map(|(_, scores)| *scores)
+    }
+}
+
+/// The k experts with the largest scores, and their weights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct TopKRow<V = ValId> {
+pub struct TopKRow<V = ValId, O = OperandId> {
     /// Logits.
     pub x: V,
-    /// How many there are.
+    /// Added to the scores for the choice alone; f32, one for each expert.
+    pub bias: Option<O>,
+    /// How many experts there are.
     pub experts: usize,
     /// How many are taken.
     pub k: usize,
+    /// The scores.
+    pub scores: RouterScores,
+    /// Whether weights are divided by their sum.
+    pub normalise: bool,
+    /// Factor on the weights.
+    pub scale: Option<FloatBits>,
     /// The routing.
     pub out: V,
 }
 
-impl<V> TopKRow<V> {
+impl<V, O> TopKRow<V, O> {
     pub(super) fn facts(&self) -> RowOpFacts<'_, V> {
         RowOpFacts::new("router_topk", Some(&self.out))
     }
 
-    pub(super) fn numbered<O>(&self, names: &mut impl Names<V, O>) -> TopKRow {
+    pub(super) fn numbered(&self, names: &mut impl Names<V, O>) -> TopKRow {
         let out = names.write(&self.out);
-        TopKRow { x: names.read(&self.x), experts: self.experts, k: self.k, out }
+        let x = names.read(&self.x);
+        let bias = self.bias.as_ref().map(|bias| names.operand(bias));
+        let TopKRow { experts, k, scores, normalise, scale, .. } = *self;
+        TopKRow { x, bias, experts, k, scores, normalise, scale, out }
+    }
+}
+
+impl TopKRow {
+    /// Bytes of a list of all experts' scores.
+    fn list_bytes(&self) -> usize {
+        self.experts.next_multiple_of(LANES) * 4
+    }
+
+    /// Writes the scores to `scores`.
+    fn scores(&self, e: &mut Emit, logits: Value, scores: Value) {
+        match self.scores {
+            RouterScores::SoftmaxOfChosen => floats::copy(e, logits, scores, self.experts),
+            RouterScores::Sigmoid => map(e, self.experts, logits, scores, |e, x| {
+                math::expr(e, &Expr::Unary(Unary::Sigmoid, Box::new(Expr::Var(0))), &[x])
+            }),
+            RouterScores::Softmax => {
+                let worst = e.b.ins().f32const(f32::NEG_INFINITY);
+                let most = self.fold(e, logits, worst, |e, most, logit| {
+                    let larger = e.b.ins().fcmp(FloatCC::GreaterThan, most, logit);
+                    e.select(larger, most, logit)
+                });
+                let most = e.splat(most);
+                map(e, self.experts, logits, scores, |e, x| {
+                    let difference = e.fsub(x, most);
+                    math::exp(e, difference)
+                });
+                let zero = e.b.ins().f32const(0.0);
+                let sum = self.fold(e, scores, zero, |e, sum, power| e.fadd(sum, power));
+                let sum = e.splat(sum);
+                map(e, self.experts, scores, scores, |e, power| e.fdiv(power, sum));
+            }
+        }
+    }
+
+    /// Folds a list of all experts' numbers, the first one first.
+    fn fold(
+        &self,
+        e: &mut Emit,
+        list: Value,
+        init: Value,
+        body: impl FnOnce(&mut Emit, Value, Value) -> Value,
+    ) -> Value {
+        let (start, end) = (e.i64(0), e.i64(self.experts as i64));
+        let folded = e.for_carry(start, end, 1, &[init], |e, expert, so_far| {
+            let ptr = e.at(list, expert, 4);
+            let number = e.load(F32, ptr, 0);
+            vec![body(e, so_far[0], number)]
+        });
+        folded[0]
+    }
+
+    /// Writes the experts with the largest numbers of `choice`, ties to the lower one, and spoils the list.
+    /// Gives the number and the place of each.
+    ///
+    /// Whatever the numbers, every expert id written is below `experts`.
+    fn choose(&self, e: &mut Emit, choice: Value, out: Value) -> Vec<(Value, Value)> {
+        let mut chosen = Vec::with_capacity(self.k);
+        for slot in 0..self.k {
+            let (start, end) = (e.i64(0), e.i64(self.experts as i64));
+            let worst = e.b.ins().f32const(f32::NEG_INFINITY);
+            let best = e.for_carry(start, end, 1, &[worst, start], |e, expert, best| {
+                let ptr = e.at(choice, expert, 4);
+                let score = e.load(F32, ptr, 0);
+                let better = e.b.ins().fcmp(FloatCC::GreaterThan, score, best[0]);
+                vec![e.select(better, score, best[0]), e.select(better, expert, best[1])]
+            });
+            e.b.ins().istore32(MEM, best[1], out, (slot * 8) as i32);
+            let taken = e.at(choice, best[1], 4);
+            let worst = e.b.ins().f32const(f32::NEG_INFINITY);
+            e.store(worst, taken, 0);
+            chosen.push((best[0], best[1]));
+        }
+        chosen
+    }
+
+    /// The weights of experts with these scores.
+    fn weights(&self, e: &mut Emit, scores: Vec<Value>) -> Vec<Value> {
+        let divided = |e: &mut Emit, numbers: Vec<Value>, least: Option<f32>| -> Vec<Value> {
+            let sum = numbers.iter().copied().reduce(|a, b| e.fadd(a, b)).expect("k is at least 1");
+            let sum = match least {
+                Some(least) => {
+                    let least = e.b.ins().f32const(least);
+                    e.fadd(sum, least)
+                }
+                None => sum,
+            };
+            numbers.into_iter().map(|number| e.fdiv(number, sum)).collect()
+        };
+        let weights = match self.scores {
+            RouterScores::SoftmaxOfChosen => {
+                let first = scores[0];
+                let power = |logit| {
+                    let difference = e.fsub(logit, first);
+                    let lanes = e.splat(difference);
+                    let power = math::exp(e, lanes);
+                    e.b.ins().extractlane(power, 0)
+                };
+                let powers = scores.into_iter().map(power).collect();
+                divided(e, powers, None)
+            }
+            _ if self.normalise => divided(e, scores, Some(LEAST_ROUTE_SUM)),
+            _ => scores,
+        };
+        let Some(scale) = self.scale else { return weights };
+        let scale = e.b.ins().f32const(f32::from_bits(scale.bits()));
+        weights.into_iter().map(|weight| e.fmul(weight, scale)).collect()
     }
 }
 
 impl RowOpCode for TopKRow {
     fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
-        let TopKRow { x, experts, k, out } = *self;
+        let TopKRow { x, experts, k, out, .. } = *self;
         let most = limit::TOP_K.min(experts);
         check
             .ensure((1..=most).contains(&k), || format!("the best {k} of {experts}, expected 1 to {most}"))?;
         check.reads(x, RowType::F32(experts), site.rows)?;
-        check.keeps(experts * 4);
+        if let Some(bias) = self.bias {
+            check.bias(bias, experts, 1)?;
+        }
+        check.keeps(self.work_bytes());
         check.writes(out, RowType::Routing(k), site.rows)
     }
 
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
         let (logits, out) = (site.val(e, cx, self.x), site.val(e, cx, self.out));
-        let work = cx.work_scratch(e);
-        emit(e, logits, work, out, self.experts, self.k);
+        let choice = cx.work_scratch(e);
+        let scores = match self.bias {
+            Some(bias) => {
+                let scores = e.add_imm(choice, self.list_bytes() as i64);
+                self.scores(e, logits, scores);
+                floats::copy(e, scores, choice, self.experts);
+                let bias = cx.operand(e, bias);
+                floats::add_in_place(e, choice, bias, self.experts);
+                Some(scores)
+            }
+            None => {
+                self.scores(e, logits, choice);
+                None
+            }
+        };
+        let chosen = self.choose(e, choice, out);
+        let score = |(score, expert)| match scores {
+            Some(scores) => {
+                let ptr = e.at(scores, expert, 4);
+                e.load(F32, ptr, 0)
+            }
+            None => score,
+        };
+        let chosen = chosen.into_iter().map(score).collect();
+        for (slot, weight) in self.weights(e, chosen).into_iter().enumerate() {
+            e.store(weight, out, slot * 8 + 4);
+        }
     }
 
     fn work_bytes(&self) -> usize {
-        self.experts.next_multiple_of(LANES) * 4
+        self.list_bytes() * if self.bias.is_some() { 2 } else { 1 }
+    }
+
+    fn weights(&self, _: &[RowType]) -> Vec<(OperandId, usize)> {
+        self.bias.iter().map(|bias| (*bias, self.experts * 4)).collect()
     }
 
     fn work(&self, _: &dyn Fn(ValId) -> usize) -> Option<RowWork> {
-        Some(RowWork { elements: self.experts * self.k, weights: 0 })
+        let passes = match self.scores {
+            RouterScores::SoftmaxOfChosen => self.k,
+            RouterScores::Sigmoid | RouterScores::Softmax => self.k + 1,
+        };
+        Some(RowWork { elements: self.experts * passes, weights: 0 })
     }
 }
 
-/// Reads `experts` logits, writes `k` routes in descending order, ties to the lower expert. `work` has room
-/// for the logits.
-///
-/// Whatever the logits, every expert id written is below `experts`.
-fn emit(e: &mut Emit, logits: Value, work: Value, out: Value, experts: usize, k: usize) {
-    floats::copy(e, logits, work, experts);
-    let mut chosen = Vec::with_capacity(k);
-    for slot in 0..k {
-        let (start, end) = (e.i64(0), e.i64(experts as i64));
-        let worst = e.b.ins().f32const(f32::NEG_INFINITY);
-        let best = e.for_carry(start, end, 1, &[worst, start], |e, expert, best| {
-            let ptr = e.at(work, expert, 4);
-            let logit = e.load(F32, ptr, 0);
-            let better = e.b.ins().fcmp(FloatCC::GreaterThan, logit, best[0]);
-            vec![e.select(better, logit, best[0]), e.select(better, expert, best[1])]
-        });
-        e.b.ins().istore32(MEM, best[1], out, (slot * 8) as i32);
-        let taken = e.at(work, best[1], 4);
-        let worst = e.b.ins().f32const(f32::NEG_INFINITY);
-        e.store(worst, taken, 0);
-        chosen.push(best[0]);
-    }
-    let powers: Vec<Value> = chosen
-        .iter()
-        .map(|logit| {
-            let difference = e.fsub(*logit, chosen[0]);
-            let lanes = e.splat(difference);
-            let power = math::exp(e, lanes);
-            e.b.ins().extractlane(power, 0)
-        })
-        .collect();
-    let sum = powers.iter().copied().reduce(|a, b| e.fadd(a, b)).expect("k is at least 1");
-    for (slot, power) in powers.into_iter().enumerate() {
-        let weight = e.fdiv(power, sum);
-        e.store(weight, out, slot * 8 + 4);
-    }
+/// `out[i] = f(x[i])`, for whole vectors of the `n` numbers.
+fn map(e: &mut Emit, n: usize, x: Value, out: Value, f: impl FnOnce(&mut Emit, Value) -> Value) {
+    floats::vectors(e, n, |e, offset| {
+        let (x, out) = (e.add(x, offset), e.add(out, offset));
+        let value = e.load(F32X4, x, 0);
+        let value = f(e, value);
+        e.store(value, out, 0);
+    });
 }

@@ -224,7 +224,7 @@ impl Making<'_> {
         let experts = self.rng.pick(&[1, 2, 3, 5]);
         let router = self.linear("router", n, experts)?;
         let k = 1 + self.rng.below(experts.min(3)) as u32;
-        let topk = self.b.node("topk", RouterTopk { k }, &[router], &[])?;
+        let topk = self.b.node("topk", RouterTopk::new(k), &[router], &[])?;
         let mxfp4 = self.experts_format == WeightFormat::Mxfp4;
         let inner = match self.columns() {
             cols if mxfp4 => cols.next_multiple_of(BLOCK),

@@ -104,7 +104,7 @@ impl ExpandedOp {
                     let fixed = node.op.name != "elementwise";
                     NodeArg::Text(self.expression(source, text, stands, fixed, name)?)
                 }
-                NodeArg::Text(text) if *key == "activations" => NodeArg::Text(text.clone()),
+                NodeArg::Text(text) if !node.op.names(key) => NodeArg::Text(text.clone()),
                 NodeArg::Text(text) => NodeArg::Text(rename(text)),
                 scalar => scalar.clone(),
             };

@@ -6,7 +6,7 @@ use super::{
     ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
     RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, scope,
 };
-use crate::ir::ops::keys::{ACTIVATIONS, OpInfo, ParamKind};
+use crate::ir::ops::keys::{KeyWords, OpInfo, ParamKind};
 use crate::ir::ops::spec_ops;
 use std::collections::BTreeMap;
 use toml::de::DeTable;
@@ -212,15 +212,15 @@ fn node(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Resul
     Ok(NodeDef { op, op_span: op_name.span, out, args: args(source, &section, op)? })
 }
 
-/// One of [`ACTIVATIONS`].
-fn activations(source: &SpecText, item: &SpannedValue<'_>) -> Result<String> {
+/// One of the words.
+fn key_word(source: &SpecText, item: &SpannedValue<'_>, known: &KeyWords) -> Result<String> {
     let word = string(source, item)?;
-    if ACTIVATIONS.contains(&word.value.as_str()) {
+    if known.words.contains(&word.value.as_str()) {
         return Ok(word.value);
     }
-    let message = format!("unknown activations `{}`", word.value);
-    let label = format!("expected {}", ParamKind::Activations.expected());
-    Err(SpecError::new(source, word.span, message, label).near(&word.value, ACTIVATIONS))
+    let message = format!("unknown {} `{}`", known.what, word.value);
+    let label = format!("expected {}", known.expected);
+    Err(SpecError::new(source, word.span, message, label).near(&word.value, known.words.iter().copied()))
 }
 
 fn args(
@@ -251,7 +251,8 @@ fn args(
             ParamKind::Values => {
                 NodeArg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
             }
-            ParamKind::Activations => NodeArg::Text(activations(source, item)?),
+            ParamKind::OneOf(words) => NodeArg::Text(key_word(source, item, words)?),
+            ParamKind::Flag => NodeArg::Text(boolean(source, item)?.to_string()),
             ParamKind::Value | ParamKind::Tensor | ParamKind::Rope | ParamKind::Expr => {
                 NodeArg::Text(string(source, item)?.value)
             }

@@ -18,8 +18,21 @@ pub enum ParamKind {
     Rope,
     /// An elementwise expression.
     Expr,
-    /// The roundings that presets may apply to a product's input: one of [`ACTIVATIONS`].
-    Activations,
+    /// One of a few words.
+    OneOf(&'static KeyWords),
+    /// `true` or `false`.
+    Flag,
+}
+
+/// The words that a key may have.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KeyWords {
+    /// Name of such a word in errors.
+    pub what: &'static str,
+    /// The words.
+    pub words: &'static [&'static str],
+    /// The words as advice to a reader.
+    pub expected: &'static str,
 }
 
 /// The roundings that a preset may apply to the input of a matrix product.
@@ -34,7 +47,11 @@ pub enum Activations {
 
 /// Names for the treatment of a product's input: rounded as the preset rounds all, f32, or f32 in the last
 /// layer alone.
-pub const ACTIVATIONS: [&str; 3] = ["preset", "f32", "f32_in_last_layer"];
+pub static ACTIVATIONS: KeyWords = KeyWords {
+    what: "activations",
+    words: &["preset", "f32", "f32_in_last_layer"],
+    expected: "\"preset\", \"f32\" or \"f32_in_last_layer\"",
+};
 
 impl ParamKind {
     /// The advice to a reader on what to write.
@@ -47,7 +64,8 @@ impl ParamKind {
             Window => "a number, an expression over dims, or \"full\"",
             Rope => "the name of a [rope.NAME] section",
             Expr => "an elementwise expression",
-            ParamKind::Activations => "\"preset\", \"f32\" or \"f32_in_last_layer\"",
+            OneOf(words) => words.expected,
+            Flag => "true or false",
         }
     }
 }
@@ -75,6 +93,14 @@ pub struct OpInfo {
     pub pattern: &'static [&'static str],
 }
 
+impl OpInfo {
+    /// Whether the key holds names or an expression, which have a meaning where they stand.
+    pub fn names(&self, key: &str) -> bool {
+        let kind = self.params.iter().find(|param| param.name == key).map(|param| param.kind);
+        !matches!(kind, Some(OneOf(_) | Flag))
+    }
+}
+
 /// A key that must be there.
 pub const fn required(name: &'static str, kind: ParamKind) -> NodeKey {
     NodeKey { name, kind, required: true }
@@ -85,7 +111,7 @@ pub const fn optional(name: &'static str, kind: ParamKind) -> NodeKey {
     NodeKey { name, kind, required: false }
 }
 
-use ParamKind::{Expr, Number, Rope, Tensor, Value, Values, Window};
+use ParamKind::{Expr, Flag, Number, OneOf, Rope, Tensor, Value, Values, Window};
 
 /// The one input of most operations.
 pub const INPUT: NodeKey = required("input", Value);
@@ -96,5 +122,5 @@ pub const LINEAR: &[NodeKey] = &[
     INPUT,
     required("weight", Tensor),
     optional("bias", Tensor),
-    optional("activations", ParamKind::Activations),
+    optional("activations", OneOf(&ACTIVATIONS)),
 ];

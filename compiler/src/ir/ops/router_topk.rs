@@ -1,32 +1,52 @@
-//! `router_topk`: the k largest logits of a row, and the softmax of these as weights.
+//! `router_topk`: the k experts of a row with the largest scores, and their weights.
 
 use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
-use super::form::{Input, OpForm, Operands, ensure};
-use super::keys::{INPUT, OpInfo, ParamKind, required};
+use super::form::{Input, OpForm, Operands, TensorOperand, ensure};
+use super::keys::{INPUT, KeyWords, OpInfo, ParamKind, optional, required};
 use super::places::KernelPosition;
-use super::sample::TOP_K;
 use super::spec_node::SpecNode;
-use crate::ir::RowKind;
-use crate::ir::eval::num::exp;
+use crate::ir::cursor::{LineCursor, unknown};
+use crate::ir::eval::num::{exp, max, sigmoid};
 use crate::ir::eval::state::{Data, OpState};
-use crate::ir::{GraphRowOp, Node, Rows, Type, ValueId};
+use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, RowKind, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::row_op::TopKRow;
+use kernmill_kernels_gen::row_op::{RouterScores, TopKRow};
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::limit;
+use kernmill_plan::numeric::LEAST_ROUTE_SUM;
 
-/// `logits f32 [T, experts] -> routing`: the k largest logits and their softmax.
+/// `logits f32 [T, experts]; [bias] -> routing`: the k experts with the largest scores, and their weights.
+/// The bias is added to scores for the choice alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RouterTopk {
     /// Experts per token.
     pub k: u32,
+    /// The scores of experts.
+    pub scores: RouterScores,
+    /// Whether weights are divided by their sum.
+    pub normalise: bool,
+    /// Factor on the weights.
+    pub scale: Option<f32>,
 }
+
+static SCORES: KeyWords = KeyWords {
+    what: "scores",
+    words: &["softmax_of_chosen", "softmax", "sigmoid"],
+    expected: "\"softmax_of_chosen\", \"softmax\" or \"sigmoid\"",
+};
 
 pub static KINDS: [Outline; 1] = [Outline {
     spec: &[SpecOp {
         info: OpInfo {
             name: "router_topk",
-            params: &[INPUT, required("k", ParamKind::Number)],
+            params: &[
+                INPUT,
+                required("k", ParamKind::Number),
+                optional("scores", ParamKind::OneOf(&SCORES)),
+                optional("bias", ParamKind::Tensor),
+                optional("normalise", ParamKind::Flag),
+                optional("scale", ParamKind::Number),
+            ],
             pattern: &["router_topk"],
         },
         lower,
@@ -37,11 +57,35 @@ pub static KINDS: [Outline; 1] = [Outline {
         known.rows_are(inputs[0], RowKind::Tokens);
         known.routing.push(out.to_owned());
     },
-    sample: |_, _| Some(RouterTopk { k: TOP_K }.into()),
-    ..Outline::new("router_topk", OpForm::new(&[Input::F32], &[]), |at, _| {
-        Ok(RouterTopk { k: at.attribute("k")? }.into())
-    })
+    ..Outline::new(
+        "router_topk",
+        OpForm::new(&[Input::F32], &[TensorOperand::optional("bias", Role::Vector)]),
+        parse,
+    )
 }];
+
+impl RouterTopk {
+    /// The k largest logits, with the softmax of these as weights.
+    pub fn new(k: u32) -> RouterTopk {
+        RouterTopk { k, scores: RouterScores::SoftmaxOfChosen, normalise: false, scale: None }
+    }
+}
+
+fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
+    let mut op = RouterTopk::new(at.attribute("k")?);
+    while at.eat(",") {
+        if at.eat("scores") {
+            at.expect("=")?;
+            let word = at.word()?;
+            op.scores = RouterScores::from_name(word).ok_or_else(|| unknown("scores", word))?;
+        } else if at.eat("normalise") {
+            op.normalise = true;
+        } else {
+            op.scale = Some(at.attribute("scale")?);
+        }
+    }
+    Ok(op.into())
+}
 
 impl OpDef for RouterTopk {
     fn kind(&self, _: usize) -> OpKind {
@@ -51,24 +95,43 @@ impl OpDef for RouterTopk {
     fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
         let (k, cols) = (self.k, on.x().cols());
         on.rows_are(Rows::Tokens)?;
+        on.shape(0, &[cols])?;
+        let plain = on.tensors.is_empty() && !self.normalise;
+        ensure(plain || self.scores != RouterScores::SoftmaxOfChosen, || {
+            "a softmax of the chosen takes neither a bias nor normalise".into()
+        })?;
+        let scale = self.scale.unwrap_or(1.0);
+        ensure(scale.is_finite() && scale > 0.0, || format!("scale = {scale} is not a number above 0"))?;
         ensure(k > 0 && k as usize <= cols, || format!("k = {k} of {cols} experts"))?;
         Ok(Type::Routing(k))
     }
 
     fn attributes(&self, _: usize) -> String {
-        format!("(k={})", self.k)
+        let scores = match self.scores {
+            RouterScores::SoftmaxOfChosen => String::new(),
+            other => format!(", scores={}", other.name()),
+        };
+        let normalise = if self.normalise { ", normalise" } else { "" };
+        let scale = self.scale.map_or(String::new(), |scale| format!(", scale={scale:?}"));
+        format!("(k={}{scores}{normalise}{scale})", self.k)
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
-        let (x, k) = (node.inputs[0], self.k as usize);
+        let x = node.inputs[0];
+        let bias = node.tensors.first().map(|&bias| state.dense(bias));
         let rows = state.f32s(x).chunks_exact(state.cols(x));
-        Data::Routing(rows.flat_map(|logits| routes(logits, k)).collect())
+        Data::Routing(rows.flat_map(|logits| self.routes(logits, bias)).collect())
     }
 
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
         let experts = kernels.graph().value(node.inputs[0]).ty.cols();
-        let k = self.k as usize;
-        Some(TopKRow { x: node.inputs[0], experts, k, out: node.output }.into())
+        let bias = node.tensors.first().map(|&bias| OperandRef::Tensor(bias));
+        let RouterTopk { k, scores, normalise, scale } = *self;
+        let (k, scale) = (k as usize, scale.map(Into::into));
+        Some(
+            TopKRow { x: node.inputs[0], bias, experts, k, scores, normalise, scale, out: node.output }
+                .into(),
+        )
     }
 }
 
@@ -83,19 +146,60 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let message = format!("top-{k} of {experts} experts");
         return Err(at.at("k", &message, format!("expected at most {experts}")));
     }
-    Ok(at.push(Type::Routing(k as u32), RouterTopk { k: k as u32 }, vec![x], vec![]))
+    let mut op = RouterTopk { normalise: at.flag("normalise"), ..RouterTopk::new(k as u32) };
+    if at.has("scores") {
+        op.scores = RouterScores::from_name(&at.text("scores").value).unwrap_or(op.scores);
+    }
+    for key in ["bias", "normalise"] {
+        if at.has(key) && op.scores == RouterScores::SoftmaxOfChosen {
+            let message = format!("`{key}` of a softmax of the chosen");
+            return Err(at.at(key, &message, "expected with scores = \"softmax\" or \"sigmoid\" only"));
+        }
+    }
+    if at.has("scale") {
+        op.scale = Some(at.positive("scale", "the scale")?);
+    }
+    let bias = if at.has("bias") { vec![at.vector("bias", experts)?] } else { vec![] };
+    Ok(at.push(Type::Routing(k as u32), op, vec![x], bias))
 }
 
-/// The experts of one row, in order of choice.
-fn routes(logits: &[f32], k: usize) -> Vec<ChosenExpert> {
-    let chosen = largest(logits, k);
-    let e: Vec<f32> = chosen.iter().map(|&i| exp(logits[i] - logits[chosen[0]])).collect();
-    let sum = e[1..].iter().fold(e[0], |sum, e| sum + e);
-    chosen
-        .into_iter()
-        .zip(e)
-        .map(|(expert, e)| ChosenExpert { expert: expert as u32, weight: e / sum })
-        .collect()
+impl RouterTopk {
+    /// The experts of one row, in order of choice.
+    fn routes(&self, logits: &[f32], bias: Option<&[f32]>) -> Vec<ChosenExpert> {
+        let scores: Vec<f32> = match self.scores {
+            RouterScores::SoftmaxOfChosen => logits.to_vec(),
+            RouterScores::Softmax => {
+                let most = logits.iter().copied().fold(f32::NEG_INFINITY, max);
+                let e: Vec<f32> = logits.iter().map(|l| exp(l - most)).collect();
+                let sum = e.iter().fold(0.0, |sum, e| sum + e);
+                e.into_iter().map(|e| e / sum).collect()
+            }
+            RouterScores::Sigmoid => logits.iter().copied().map(sigmoid).collect(),
+        };
+        let chosen = match bias {
+            Some(bias) => {
+                let biased: Vec<f32> = scores.iter().zip(bias).map(|(score, bias)| score + bias).collect();
+                largest(&biased, self.k as usize)
+            }
+            None => largest(&scores, self.k as usize),
+        };
+        let mut weights: Vec<f32> = chosen.iter().map(|&i| scores[i]).collect();
+        let sum = |weights: &[f32]| weights[1..].iter().fold(weights[0], |sum, weight| sum + weight);
+        if self.scores == RouterScores::SoftmaxOfChosen {
+            let first = weights[0];
+            weights.iter_mut().for_each(|weight| *weight = exp(*weight - first));
+            let sum = sum(&weights);
+            weights.iter_mut().for_each(|weight| *weight /= sum);
+        } else if self.normalise {
+            let sum = sum(&weights) + LEAST_ROUTE_SUM;
+            weights.iter_mut().for_each(|weight| *weight /= sum);
+        }
+        if let Some(scale) = self.scale {
+            weights.iter_mut().for_each(|weight| *weight *= scale);
+        }
+        let routes = chosen.into_iter().zip(weights);
+        routes.map(|(expert, weight)| ChosenExpert { expert: expert as u32, weight }).collect()
+    }
 }
 
 /// Indices of the `k` largest, descending, ties to the lower index. A NaN is larger than nothing: it is
@@ -112,4 +216,74 @@ fn largest(x: &[f32], k: usize) -> Vec<usize> {
         chosen.extend(best);
     }
     chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    /// The published routers in f64: of OLMoE and Qwen2-MoE, of ERNIE 4.5 and of GLM-4.5.
+    fn published(op: &RouterTopk, logits: &[f32], bias: &[f32]) -> Vec<(u32, f64)> {
+        let logits: Vec<f64> = logits.iter().copied().map(f64::from).collect();
+        let scores: Vec<f64> = match op.scores {
+            RouterScores::Sigmoid => logits.iter().map(|l| 1.0 / (1.0 + (-l).exp())).collect(),
+            _ => {
+                let sum: f64 = logits.iter().map(|l| l.exp()).sum();
+                logits.iter().map(|l| l.exp() / sum).collect()
+            }
+        };
+        let choice = |i: u32| scores[i as usize] + f64::from(bias[i as usize]);
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        order.sort_by(|&a, &b| choice(b).total_cmp(&choice(a)));
+        order.truncate(op.k as usize);
+        let sum: f64 = match op.normalise || op.scores == RouterScores::SoftmaxOfChosen {
+            true => order.iter().map(|&i| scores[i as usize]).sum(),
+            false => 1.0,
+        };
+        let scale = f64::from(op.scale.unwrap_or(1.0));
+        order.into_iter().map(|i| (i, scores[i as usize] / sum * scale)).collect()
+    }
+
+    #[test]
+    fn routers_are_those_that_are_published() {
+        let mut rng = Rng::new(7);
+        let mut number = |most: f32| (rng.below(20001) as f32 / 10000.0 - 1.0) * most;
+        let all = [RouterScores::SoftmaxOfChosen, RouterScores::Softmax, RouterScores::Sigmoid];
+        for round in 0..300 {
+            let (scores, normalise) = (all[round % 3], round % 2 == 0 && round % 3 > 0);
+            let op = RouterTopk { scores, normalise, scale: [None, Some(2.5)][round / 3 % 2], k: 6 };
+            let logits: Vec<f32> = (0..61).map(|_| number(6.0)).collect();
+            let biased = scores != RouterScores::SoftmaxOfChosen && round % 4 < 2;
+            let bias: Vec<f32> = (0..61).map(|_| if biased { number(0.4) } else { 0.0 }).collect();
+            let found = op.routes(&logits, biased.then_some(&bias[..]));
+            let expected = published(&op, &logits, &bias);
+            assert_eq!(found.len(), expected.len());
+            for (route, (expert, weight)) in found.iter().zip(expected) {
+                let wrong = (f64::from(route.weight) - weight).abs() / weight;
+                assert!(route.expert == expert && wrong < 2e-6, "{op:?}: {route:?}, {expert} {weight}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_weights_at_all_are_no_division_by_zero() {
+        let op = RouterTopk { scores: RouterScores::Softmax, normalise: true, ..RouterTopk::new(1) };
+        let found = op.routes(&[90.0, -90.0], Some(&[0.0, 2.0]));
+        assert_eq!((found[0].expert, found[0].weight), (1, 0.0));
+    }
+
+    #[test]
+    fn attributes_are_read_back() {
+        for (scores, normalise, scale) in [
+            (RouterScores::SoftmaxOfChosen, false, Some(0.1)),
+            (RouterScores::Softmax, true, None),
+            (RouterScores::Sigmoid, true, Some(2.5)),
+        ] {
+            let op = RouterTopk { k: 3, scores, normalise, scale };
+            let text = op.attributes(1);
+            let mut at = LineCursor::new(text.trim_matches(['(', ')']));
+            assert_eq!(parse(&mut at, true), Ok(op.into()));
+        }
+    }
 }

@@ -101,6 +101,11 @@ impl<'n> dyn SpecNode + 'n {
         &self.graph().tensor(id).shape
     }
 
+    /// Whether the key is there and true.
+    pub fn flag(&self, key: &str) -> bool {
+        self.has(key) && self.text(key).value == "true"
+    }
+
     /// Two values of one type, and `op` of them.
     pub fn pair(&mut self, op: Op) -> Result<ValueId> {
         let (values, ty) = self.same_inputs(2)?;

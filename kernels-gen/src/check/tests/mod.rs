@@ -9,7 +9,7 @@ use crate::kernel::{
     Tiling, ValId,
 };
 use crate::row_op::{
-    ElementwiseRow, EmbedRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow, StoreRow, TopKRow,
+    ElementwiseRow, EmbedRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow, StoreRow,
 };
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
@@ -85,6 +85,8 @@ fn needs_are_what_bodies_touch() {
     let lora_target =
         Need::LoraTarget { columns: Some(64), tiles: 0, experts: 4, format: Some(WeightFormat::F32) };
     assert_eq!(contract.operands[4], lora_target);
+    // The bias of the choice is read in whole tiles.
+    assert_eq!(contract.operands[5], weights(64));
 
     let contract = check(&logits()).unwrap();
     let out = Need::Buffer { slots: 0, wanted: true, row_bytes: 4032, read: false, written: true };
@@ -378,18 +380,8 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
             round(RoundTo::Kv(KvRow::new(KvFormat::F16, 0))),
             "6 columns, expected a multiple of 4",
         ),
-        (
-            RowType::F32(8),
-            RowType::Routing(9),
-            TopKRow { x, experts: 8, k: 9, out }.into(),
-            "the best 9 of 8",
-        ),
-        (
-            RowType::F32(8),
-            RowType::Routing(2),
-            TopKRow { x, experts: 9, k: 2, out }.into(),
-            "value 0 is F32(8)",
-        ),
+        (RowType::F32(8), RowType::Routing(9), top_k(x, 8, 9, out).into(), "the best 9 of 8"),
+        (RowType::F32(8), RowType::Routing(2), top_k(x, 9, 2, out).into(), "value 0 is F32(8)"),
         (
             RowType::F32(8),
             RowType::F32(8),

@@ -7,8 +7,8 @@ use crate::kernel::{
 };
 use crate::panel_kind::PanelKind;
 use crate::row_op::{
-    ElementwiseRow, KvStoreRow, LinearRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow,
-    StoreRow, TopKRow,
+    ElementwiseRow, KvStoreRow, LinearRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RouterScores, RowPlace,
+    SelectRow, StoreRow, TopKRow,
 };
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
@@ -46,6 +46,12 @@ pub fn turn(table: usize) -> RowOp {
 /// The results at hand into the cache.
 pub fn write(pool: usize, plane: KvPlane) -> RowOp {
     KvStoreRow { x: RowPlace::Results, pool, plane, kind: FULL, geometry: GEOMETRY }.into()
+}
+
+/// The best k of so many experts, chosen with a bias.
+pub fn top_k(x: ValId, experts: usize, k: usize, out: ValId) -> TopKRow {
+    let scores = RouterScores::Sigmoid;
+    TopKRow { x, bias: Some(5), experts, k, scores, normalise: true, scale: None, out }
 }
 
 fn norm(x: ValId, out: ValId) -> RowOp {
@@ -210,7 +216,7 @@ pub fn shrink() -> Kernel {
             row_ops: vec![
                 norm(0, 1),
                 LinearRow { x: 1, mat: mat(2, WeightFormat::F32, 4, 64), out: 2 }.into(),
-                TopKRow { x: 2, experts: 4, k: 2, out: 3 }.into(),
+                top_k(2, 4, 2, 3).into(),
             ],
             by_rows: true,
         },

@@ -20,6 +20,7 @@ use crate::ir::{
 use crate::random::Rng;
 use facts::PatternValues;
 use kernmill_kernels_gen::expr::{Binary, Expr};
+use kernmill_kernels_gen::row_op::RouterScores;
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::{KvFormat, KvPair};
 use pattern::{HIDDEN, SamplePattern, WIDTHS};
@@ -143,9 +144,23 @@ impl Make {
             return Ok(routing);
         }
         let scores = self.linear("scores", self.x, self.sizes.experts)?;
-        let routing = self.b.node("routes", RouterTopk { k: TOP_K }, &[scores], &[])?;
+        let routing = self.router("routes", scores)?;
         self.routing = Some(routing);
         Ok(routing)
+    }
+
+    fn router(&mut self, name: &str, scores: ValueId) -> Result<ValueId, GraphError> {
+        let mut op = RouterTopk::new(TOP_K);
+        let mut bias = Vec::new();
+        if self.rng.one_in(2) {
+            op.scores = self.rng.pick(&[RouterScores::Softmax, RouterScores::Sigmoid]);
+            op.normalise = self.rng.one_in(2);
+            op.scale = self.rng.pick(&[None, Some(2.5)]);
+            if self.rng.one_in(2) {
+                bias.push(self.vector(&format!("{name}.bias"), self.sizes.experts));
+            }
+        }
+        self.b.node(name, op, &[scores], &bias)
     }
 
     fn node(&mut self, node: &PatternNode, op: OpKind, inputs: &[ValueId]) -> Result<ValueId, GraphError> {
@@ -167,6 +182,7 @@ impl Make {
                 let table = self.b.tensor(name, Role::Table, &shape, self.format, source(name));
                 self.b.node(name, Embed, inputs, &[table])
             }
+            "router_topk" => self.router(name, inputs[0]),
             "rope" => {
                 let head_dim = self.sizes.head_dim;
                 let rope =
