@@ -105,11 +105,11 @@ impl Cx<'_> {
         self.arg_u32(e, offset_of!(Args, logit_index), row)
     }
 
-    /// The rotary table's row (cos and sin, `head_dim` f32 in all) for a batch row's position.
-    pub fn rope_row(&self, e: &mut Emit, table: OperandId, head_dim: usize, row: Value) -> Value {
+    /// The rotary table's row (cos and sin, `rotary_dim` f32 in all) for a batch row's position.
+    pub fn rope_row(&self, e: &mut Emit, table: OperandId, rotary_dim: usize, row: Value) -> Value {
         let base = self.operand(e, table);
         let position = self.position(e, row);
-        e.at(base, position, head_dim * 4)
+        e.at(base, position, rotary_dim * 4)
     }
 
     /// Sequence of a batch row: which row of the block tables is its own.

@@ -285,7 +285,8 @@ impl Emit<'_, '_> {
         self.shuffle_words(v, [1, 0, 3, 2])
     }
 
-    fn shuffle_words(&mut self, v: Value, order: [u8; 4]) -> Value {
+    /// Lanes in that order.
+    pub fn shuffle_words(&mut self, v: Value, order: [u8; 4]) -> Value {
         let ty = self.b.func.dfg.value_type(v);
         let mut mask = [0u8; 16];
         for (i, byte) in mask.iter_mut().enumerate() {

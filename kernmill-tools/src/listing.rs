@@ -127,7 +127,7 @@ fn need(need: &Need) -> String {
             u32::MAX => format!("kv[{} bytes a block, all read]", geometry.block_bytes()),
             view => format!("kv[{} bytes a block, {view} read]", geometry.block_bytes()),
         },
-        Need::Rope { head_dim } => format!("rope[{head_dim}]"),
+        Need::Rope { rotary_dim } => format!("rope[{rotary_dim}]"),
         Need::LoraTarget { experts, tiles, .. } => format!("site[{tiles} tiles, {experts} experts]"),
     }
 }

@@ -80,8 +80,8 @@ pub enum Need {
     },
     /// A rotary table.
     Rope {
-        /// Elements of a row.
-        head_dim: u32,
+        /// Elements of a row: those of a head that it rotates.
+        rotary_dim: u32,
     },
     /// A LoRA target.
     LoraTarget {

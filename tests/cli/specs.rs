@@ -132,12 +132,12 @@ spare = { from = "spare", shape = ["hidden"], format = "bf16" }
         &["tensor `gate` makes 1048608 columns", "expected at most 1048576"],
     ),
     (
-        "RoPE of a part of each head",
+        "RoPE of other heads than attention's",
         ["[rope.main]\nhead_dim = \"head_dim\"", "[rope.main]\nhead_dim = 16"],
         &[
-            "[rope.main] rotates 16 elements, the heads of attention have 32",
+            "[rope.main] has heads of 16 elements, those of attention have 32",
             "expected head_dim = 32",
-            "partial RoPE",
+            "`rotary_dim` says how many elements of each head rotate",
         ],
     ),
     ("zero layers", ["layers         = 4", "layers         = 0"], &["the number of layers is 0"]),

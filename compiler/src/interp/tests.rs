@@ -1,7 +1,7 @@
 use super::num::*;
 use super::*;
-use crate::ir::Attention;
 use crate::ir::ops::attend;
+use crate::ir::{Attention, Graph};
 use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, quantise, quantise_chosen};
 use crate::testing::{ModelShape, Rng, build, random_weights};
@@ -171,6 +171,48 @@ fn attention_is_softmax() {
                 for (got, want) in got.iter().zip(naive(&a, &kv, &q, pos, sinks)) {
                     let what = format!("{format:?} pos {pos} window {window:?}: {got} {want}");
                     assert!((f64::from(*got) - want).abs() < allowed, "{what}");
+                }
+            }
+        }
+    }
+}
+
+/// As GLM-4 and ERNIE 4.5 pair elements, and as Phi-3 and StableLM do, in f64.
+#[test]
+fn a_part_of_each_head_rotates_as_published() {
+    for (word, pair) in [(", neighbours", [2, 1]), ("", [1, 8])] {
+        let plain = word.trim_start_matches(',');
+        let graph: Graph = format!(
+            r#"model "m" vocab 64 context 512
+            rope 0 head_dim 32 theta 10000.0 plain rotary_dim 16{plain} attention_factor 1.25
+            tensor @t table f32[64, 64] from "t"
+            input %tokens : ids[T]
+            %x = embed %tokens, @t : f32[T, 64]
+            %y = rope(rope=0, head_dim=32, rotary_dim=16{word}) %x : f32[T, 64]
+            %o = select_rows %y : f32[R, 64]
+            output %o"#
+        )
+        .replace("            ", "")
+        .parse()
+        .unwrap();
+        let weights = random_weights(&graph, 3).for_graph(&graph);
+        let mut interp = Interpreter::new(&graph, &weights).unwrap();
+        let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 64).collect();
+        // At position 0 nothing turns; the attention factor is a power of two times five.
+        let alone: Vec<Vec<f32>> =
+            tokens.iter().map(|&token| interp.extend(100 + token as usize, &[token]).unwrap()).collect();
+        let turned = interp.extend(0, &tokens).unwrap();
+        for (position, (x, y)) in alone.iter().zip(turned.chunks(64)).enumerate() {
+            for (x, y) in x.chunks(32).zip(y.chunks(32)) {
+                assert_eq!(bits(&x[16..]), bits(&y[16..]));
+                for i in 0..8 {
+                    let (lo, hi) = (pair[0] * i, pair[0] * i + pair[1]);
+                    let (sin, cos) = (position as f64 / 10000f64.powf(i as f64 / 8.0)).sin_cos();
+                    let (a, b) = (f64::from(x[lo]), f64::from(x[hi]));
+                    let found = [y[lo], y[hi]].map(f64::from);
+                    let wrong =
+                        (found[0] - (a * cos - b * sin)).abs() + (found[1] - (b * cos + a * sin)).abs();
+                    assert!(wrong < 1e-5, "{word} position {position} pair {i}: {wrong}");
                 }
             }
         }

@@ -32,6 +32,7 @@ pub use parse::ParseError;
 pub use source::{EXPERT, RowSelect, TensorSource, of_expert};
 pub use uses::Uses;
 
+use kernmill_kernels_gen::row_op::HeadRotation;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvRow;
 
@@ -237,12 +238,24 @@ pub struct Node {
 /// RoPE parameters; see docs/dev/numerics.md.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeParameters {
-    /// Elements per head that rotate (all of them).
-    pub head_dim: usize,
+    /// The elements of heads that rotate.
+    pub head: HeadRotation,
     /// Base.
     pub theta: f64,
     /// Scaling of long contexts.
     pub scaling: RopeScaling,
+    /// Divisors of each frequency; none if there are none.
+    pub factors: Vec<f64>,
+    /// Factor on cos and sin, instead of that of the scaling.
+    pub attention_factor: Option<f64>,
+}
+
+impl RopeParameters {
+    /// Rotation of whole heads by halves.
+    pub fn new(head_dim: usize, theta: f64, scaling: RopeScaling) -> RopeParameters {
+        let head = HeadRotation::whole(head_dim);
+        RopeParameters { head, theta, scaling, factors: Vec::new(), attention_factor: None }
+    }
 }
 
 /// Long-context scaling of RoPE.

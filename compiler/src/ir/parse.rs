@@ -6,6 +6,7 @@ use super::{
     ValueId,
 };
 use crate::ir::ops;
+use kernmill_kernels_gen::row_op::RopePairs;
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -123,7 +124,25 @@ impl GraphReader {
             },
             other => return Err(format!("expected plain, linear, yarn or llama3, found `{other}`")),
         };
-        self.ropes.push(RopeParameters { head_dim, theta, scaling });
+        let mut rope = RopeParameters::new(head_dim, theta, scaling);
+        if at.eat("rotary_dim") {
+            rope.head.rotary_dim = at.number()?;
+        }
+        if at.eat("neighbours") {
+            rope.head.pairs = RopePairs::Neighbours;
+        }
+        if at.eat("factors") {
+            at.expect("[")?;
+            rope.factors.push(at.number()?);
+            while at.eat(",") {
+                rope.factors.push(at.number()?);
+            }
+            at.expect("]")?;
+        }
+        if at.eat("attention_factor") {
+            rope.attention_factor = Some(at.number()?);
+        }
+        self.ropes.push(rope);
         Ok(())
     }
 

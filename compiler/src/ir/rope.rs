@@ -3,16 +3,24 @@
 use super::{RopeParameters, RopeScaling};
 use std::f64::consts::PI;
 
-/// The `head_dim / 2` inverse frequencies and the factor on cos and sin.
+/// The `rotary_dim / 2` inverse frequencies and the factor on cos and sin.
 pub fn inv_freq(rope: &RopeParameters) -> (Vec<f32>, f64) {
-    let half = rope.head_dim / 2;
-    let d = rope.head_dim as f64;
+    let (mut frequencies, factor) = scaled(rope);
+    frequencies.iter_mut().zip(&rope.factors).for_each(|(frequency, factor)| *frequency /= factor);
+    let frequencies = frequencies.into_iter().map(|frequency| frequency as f32).collect();
+    (frequencies, rope.attention_factor.unwrap_or(factor))
+}
+
+/// The frequencies and the factor by the scaling.
+fn scaled(rope: &RopeParameters) -> (Vec<f64>, f64) {
+    let half = rope.head.rotary_dim / 2;
+    let d = rope.head.rotary_dim as f64;
     let base = |j: usize| libm::pow(rope.theta, 2.0 * j as f64 / d);
     let plain = |j: usize| 1.0 / base(j);
-    let round = |f: &dyn Fn(usize) -> f64| (0..half).map(|j| f(j) as f32).collect();
+    let all = |f: &dyn Fn(usize) -> f64| (0..half).map(f).collect();
     match rope.scaling {
-        RopeScaling::Plain => (round(&plain), 1.0),
-        RopeScaling::Linear { factor } => (round(&|j| plain(j) / factor), 1.0),
+        RopeScaling::Plain => (all(&plain), 1.0),
+        RopeScaling::Linear { factor } => (all(&|j| plain(j) / factor), 1.0),
         RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate } => {
             let dim = |rotations: f64| {
                 d * libm::log(original_context / (2.0 * PI * rotations)) / (2.0 * libm::log(rope.theta))
@@ -30,7 +38,7 @@ pub fn inv_freq(rope: &RopeParameters) -> (Vec<f32>, f64) {
                 let ramp = ((j as f64 - low) / (high - low)).clamp(0.0, 1.0);
                 (1.0 / (factor * base(j))) * ramp + (1.0 / base(j)) * (1.0 - ramp)
             };
-            (round(&freq), 0.1 * libm::log(factor) + 1.0)
+            (all(&freq), 0.1 * libm::log(factor) + 1.0)
         }
         RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
             let freq = |j: usize| {
@@ -46,7 +54,7 @@ pub fn inv_freq(rope: &RopeParameters) -> (Vec<f32>, f64) {
                     (1.0 - smooth) * freq / factor + smooth * freq
                 }
             };
-            (round(&freq), 1.0)
+            (all(&freq), 1.0)
         }
     }
 }
@@ -57,15 +65,14 @@ mod tests {
 
     #[test]
     fn plain_frequencies_fall_from_one() {
-        let (freq, factor) =
-            inv_freq(&RopeParameters { head_dim: 64, theta: 10000.0, scaling: RopeScaling::Plain });
+        let (freq, factor) = inv_freq(&RopeParameters::new(64, 10000.0, RopeScaling::Plain));
         assert_eq!((freq.len(), freq[0], factor), (32, 1.0, 1.0));
         assert_eq!(freq[16], 0.01);
     }
 
     #[test]
     fn linear_divides_every_frequency() {
-        let rope = |scaling| inv_freq(&RopeParameters { head_dim: 64, theta: 10000.0, scaling });
+        let rope = |scaling| inv_freq(&RopeParameters::new(64, 10000.0, scaling));
         let (freq, factor) = rope(RopeScaling::Linear { factor: 4.0 });
         let (plain, _) = rope(RopeScaling::Plain);
         assert_eq!((freq.len(), factor), (32, 1.0));
@@ -81,9 +88,8 @@ mod tests {
             original_context: 4096.0,
             truncate: false,
         };
-        let (freq, factor) = inv_freq(&RopeParameters { head_dim: 64, theta: 150_000.0, scaling });
-        let (plain, _) =
-            inv_freq(&RopeParameters { head_dim: 64, theta: 150_000.0, scaling: RopeScaling::Plain });
+        let (freq, factor) = inv_freq(&RopeParameters::new(64, 150_000.0, scaling));
+        let (plain, _) = inv_freq(&RopeParameters::new(64, 150_000.0, RopeScaling::Plain));
         assert_eq!(freq[0], 1.0);
         assert_eq!(freq[31], plain[31] / 32.0);
         assert!((factor - 1.346_573_59).abs() < 1e-8);
@@ -138,7 +144,7 @@ mod tests {
         for (theta, original_context, truncate, expected) in cases {
             let (factor, beta_fast, beta_slow) = (8.0, 32.0, 1.0);
             let scaling = RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, truncate };
-            let (freq, _) = inv_freq(&RopeParameters { head_dim: 16, theta, scaling });
+            let (freq, _) = inv_freq(&RopeParameters::new(16, theta, scaling));
             let close = |(found, expected): (&f32, &f64)| (f64::from(*found) / expected - 1.0).abs() < 1e-7;
             assert!(freq.iter().zip(&expected).all(close), "{theta} {original_context}: {freq:?}");
         }
@@ -152,9 +158,24 @@ mod tests {
             high_freq_factor: 4.0,
             original_context: 8192.0,
         };
-        let (freq, _) = inv_freq(&RopeParameters { head_dim: 128, theta: 500_000.0, scaling });
-        let (plain, _) =
-            inv_freq(&RopeParameters { head_dim: 128, theta: 500_000.0, scaling: RopeScaling::Plain });
+        let (freq, _) = inv_freq(&RopeParameters::new(128, 500_000.0, scaling));
+        let (plain, _) = inv_freq(&RopeParameters::new(128, 500_000.0, RopeScaling::Plain));
         assert_eq!((freq[0], freq[63]), (plain[0], plain[63] / 8.0));
+    }
+
+    /// Phi-3's longrope as transformers computes it, `1 / (factors * theta^(2j / d))`, for 12 of 16 elements.
+    #[test]
+    fn factors_divide_frequencies_of_the_elements_that_rotate() {
+        let factors = vec![1.0, 1.25, 2.0, 4.0, 32.0, 64.5];
+        let mut rope = RopeParameters::new(16, 10000.0, RopeScaling::Plain);
+        rope.head.rotary_dim = 12;
+        rope.factors = factors.clone();
+        rope.attention_factor = Some(1.25);
+        let (freq, factor) = inv_freq(&rope);
+        assert_eq!((freq.len(), factor), (6, 1.25));
+        for (j, (freq, factor)) in freq.iter().zip(factors).enumerate() {
+            let expected = 1.0 / (factor * 10000f64.powf(2.0 * j as f64 / 12.0));
+            assert!((f64::from(*freq) / expected - 1.0).abs() < 1e-7, "{j}: {freq} {expected}");
+        }
     }
 }

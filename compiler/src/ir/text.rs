@@ -2,6 +2,7 @@
 
 use super::cursor::quote;
 use super::{Graph, Node, Role, RopeParameters, RopeScaling, RowSelect, Rows, Tensor, Type};
+use kernmill_kernels_gen::row_op::{HeadRotation, RopePairs};
 use std::fmt::{self, Display, Write};
 
 impl Display for Graph {
@@ -52,7 +53,22 @@ fn rope_text(rope: &RopeParameters) -> String {
              {high_freq_factor:?} original_context {original_context:?}"
         ),
     };
-    format!("head_dim {} theta {:?} {scaling}", rope.head_dim, rope.theta)
+    let HeadRotation { head_dim, rotary_dim, pairs } = rope.head;
+    let mut text = format!("head_dim {head_dim} theta {:?} {scaling}", rope.theta);
+    if rotary_dim < head_dim {
+        let _ = write!(text, " rotary_dim {rotary_dim}");
+    }
+    if pairs == RopePairs::Neighbours {
+        text.push_str(" neighbours");
+    }
+    if !rope.factors.is_empty() {
+        let factors: Vec<String> = rope.factors.iter().map(|factor| format!("{factor:?}")).collect();
+        let _ = write!(text, " factors [{}]", factors.join(", "));
+    }
+    if let Some(factor) = rope.attention_factor {
+        let _ = write!(text, " attention_factor {factor:?}");
+    }
+    text
 }
 
 fn tensor_text(tensor: &Tensor) -> String {

@@ -3,6 +3,7 @@
 use super::{Attention, Graph, GraphError, Role, RopeParameters, RopeScaling, Rows, Type, ValueId};
 use crate::ir::ops::form::check_tensor;
 use crate::ir::ops::infer;
+use kernmill_kernels_gen::row_op::HeadRotation;
 use std::collections::HashSet;
 
 impl Graph {
@@ -137,9 +138,18 @@ fn verify_rope(rope: &RopeParameters) -> Result<(), String> {
     let positive = |what: &str, x: f64| {
         if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{what} = {x}, expected a number > 0")) }
     };
-    if rope.head_dim == 0 || !rope.head_dim.is_multiple_of(2) {
-        return Err(format!("head_dim = {}, expected an even number", rope.head_dim));
+    let HeadRotation { head_dim, rotary_dim, .. } = rope.head;
+    if head_dim == 0 || !head_dim.is_multiple_of(2) {
+        return Err(format!("head_dim = {head_dim}, expected an even number"));
     }
+    if !(2..=head_dim).contains(&rotary_dim) || !rotary_dim.is_multiple_of(2) {
+        return Err(format!("rotary_dim = {rotary_dim}, expected an even number up to {head_dim}"));
+    }
+    if !rope.factors.is_empty() && rope.factors.len() != rotary_dim / 2 {
+        return Err(format!("{} factors of {} frequencies", rope.factors.len(), rotary_dim / 2));
+    }
+    rope.factors.iter().try_for_each(|factor| positive("a factor", *factor))?;
+    positive("attention_factor", rope.attention_factor.unwrap_or(1.0))?;
     positive("theta", rope.theta)?;
     match rope.scaling {
         RopeScaling::Plain => Ok(()),

@@ -8,7 +8,7 @@ use kernmill_compiler::ir::{
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
-use kernmill_kernels_gen::row_op::RouterScores;
+use kernmill_kernels_gen::row_op::{HeadRotation, RopePairs, RouterScores};
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::{KvFormat, KvPair};
 
@@ -40,6 +40,10 @@ pub struct ModelShape {
     pub sinks: bool,
     /// Scaling of RoPE.
     pub rope: RopeScaling,
+    /// One of so many equal parts of each head rotates.
+    pub rotary_share: usize,
+    /// Elements that rotate together.
+    pub pairs: RopePairs,
     /// The feed-forward part.
     pub mlp: Mlp,
     /// Format that matrices are stored in: blocks as GGUF files have them, or a plain one.
@@ -118,6 +122,8 @@ impl ModelShape {
             tied: false,
             f32_input_every: 0,
             router: (RouterTopk::new(2), false),
+            rotary_share: 1,
+            pairs: RopePairs::Halves,
             twist: Twist::default(),
         }
     }
@@ -192,6 +198,8 @@ impl ModelShape {
             },
             f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
             router: random_router(rng),
+            rotary_share: rng.pick(&[1, 1, 2]),
+            pairs: rng.pick(&[RopePairs::Halves, RopePairs::Halves, RopePairs::Neighbours]),
         };
         shape.table = shape.matrix;
         shape
@@ -268,9 +276,9 @@ impl Model<'_> {
     fn attention(&mut self, layer: usize, x: ValueId) -> Result<ValueId, GraphError> {
         let s = self.shape;
         let name = |what: &str| format!("layers.{layer}.{what}");
-        let rope =
-            self.b.rope(RopeParameters { head_dim: s.head_dim, theta: 10000.0, scaling: s.rope.clone() });
-        let rope = Rope { rope, head_dim: s.head_dim };
+        let rope = RopeParameters::new(s.head_dim, 10000.0, s.rope.clone());
+        let head = HeadRotation { rotary_dim: s.head_dim / s.rotary_share, pairs: s.pairs, ..rope.head };
+        let rope = Rope { rope: self.b.rope(RopeParameters { head, ..rope }), head };
         let (q_cols, kv_cols) = (s.heads * s.head_dim, s.kv_heads * s.head_dim);
         let n = self.norm(&name("attn_norm"), x)?;
         let q = self.linear(&name("q"), n, q_cols, s.attention_bias)?;

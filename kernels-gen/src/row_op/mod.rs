@@ -35,7 +35,7 @@ pub use linear::LinearRow;
 pub(crate) use operation::RowOpCode;
 pub use operation::{RowOpFacts, RowWork};
 pub use rms_norm::RmsNormRow;
-pub use rope::RopeRow;
+pub use rope::{HeadRotation, RopePairs, RopeRow};
 pub use round::{RoundRow, RoundTo};
 pub use select_row::SelectRow;
 pub use site::RowPlace;

@@ -96,12 +96,12 @@ fn check_operand(
                 None => Ok(()),
             }
         }
-        (Operand::Rope(table), Need::Rope { head_dim }) => {
+        (Operand::Rope(table), Need::Rope { rotary_dim }) => {
             let elements = model.ropes.get(table as usize).map_or(0, |rope| rope.inv_freq.len() * 2);
-            if elements == head_dim as usize {
+            if elements == rotary_dim as usize {
                 return Ok(());
             }
-            Err(format!("rotary table {table} is for heads of {elements}, its kernel's have {head_dim}"))
+            Err(format!("rotary table {table} is for heads of {elements}, its kernel's have {rotary_dim}"))
         }
         (Operand::LoraTarget(lora_target), Need::LoraTarget { .. }) => {
             check_lora_target(program, lora_target, need)

@@ -38,7 +38,7 @@ fn contract(name: &str) -> Contract {
     let kv = Need::Kv { geometry: GEOMETRY, kind: Some(LayerKind::Sliding), view: 8 };
     let operands = match name {
         "embed" => vec![Need::Table { row_bytes: 16, rows: 1 }, rows(false)],
-        "attend" => vec![rows(true), kv, Need::Rope { head_dim: 4 }],
+        "attend" => vec![rows(true), kv, Need::Rope { rotary_dim: 4 }],
         "mlp" => vec![rows(false), rows(true)],
         "norm" => vec![rows(true), wanted(16, false)],
         _ => vec![wanted(16, true), wanted(f32_row_stride(40) as u64, false)],

@@ -138,8 +138,9 @@ impl Making<'_> {
             extra.push(self.extra(n, q_cols)?);
         }
         let head_dim = self.head_dim;
-        let rope = RopeParameters { head_dim, theta: 10000.0, scaling: self.scaling.clone() };
-        let rope = Rope { rope: self.b.rope(rope), head_dim };
+        let rope = RopeParameters::new(head_dim, 10000.0, self.scaling.clone());
+        let head = rope.head;
+        let rope = Rope { rope: self.b.rope(rope), head };
         if !self.rng.one_in(6) {
             q = self.b.node("q_rope", rope, &[q], &[])?;
         }

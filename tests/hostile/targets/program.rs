@@ -73,8 +73,8 @@ fn assert_kernel_has_room(program: &Program, class: &TokenClass, step: &Step) {
                 assert_eq!(geometry, program.model.kv.geometry(*kind), "{}", step.label);
                 continue;
             }
-            (Operand::Rope(table), Need::Rope { head_dim }) => {
-                (program.model.ropes[*table as usize].inv_freq.len() as u64 * 2, (*head_dim).into())
+            (Operand::Rope(table), Need::Rope { rotary_dim }) => {
+                (program.model.ropes[*table as usize].inv_freq.len() as u64 * 2, (*rotary_dim).into())
             }
             (Operand::LoraTarget(_), Need::LoraTarget { .. }) => continue,
             _ => panic!("{}: {operand:?} for {need:?}", step.label),

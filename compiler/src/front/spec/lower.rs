@@ -6,10 +6,12 @@ use super::lowering::{GraphLowering, MAX_EXTENT};
 use super::number::Number;
 use super::scope::NameScope;
 use super::{
-    LayerDef, NodeDef, Result, RopeDef, RopeKind, Scalar, ScalarText, Spanned, Spec, SpecError, TensorFormat,
+    LayerDef, NodeDef, Result, RopeDef, RopeKind, RopeScalingDef, Scalar, ScalarText, Spanned, Spec,
+    SpecError, TensorFormat,
 };
 use crate::ir::ops;
 use crate::ir::{Graph, RopeParameters, RopeScaling, Type, Value, ValueId};
+use kernmill_kernels_gen::row_op::HeadRotation;
 use kernmill_plan::limit;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,9 +69,36 @@ fn rope(scope: &NameScope<'_>, def: &RopeDef) -> Result<RopeParameters> {
         let message = format!("theta is {theta}");
         return Err(scope.error(def.theta.span.clone(), &message, "expected a number above 1"));
     }
-    let Some(scaling) = &def.scaling else {
-        return Ok(RopeParameters { head_dim, theta, scaling: RopeScaling::Plain });
+    let rotary_dim = match &def.rotary_dim {
+        Some(rotary_dim) => scope.whole(rotary_dim, "rotary_dim", 2, head_dim as u64)? as usize,
+        None => head_dim,
     };
+    if !rotary_dim.is_multiple_of(2) {
+        let message = format!("rotary_dim is {rotary_dim}: RoPE rotates pairs");
+        let span = def.rotary_dim.as_ref().unwrap_or(&def.head_dim).span.clone();
+        return Err(scope.error(span, &message, "expected an even number"));
+    }
+    let mut factors = Vec::new();
+    if let Some(list) = &def.factors {
+        if list.value.len() != rotary_dim / 2 {
+            let message = format!("{} factors of {} frequencies", list.value.len(), rotary_dim / 2);
+            let label = format!("expected {} factors", rotary_dim / 2);
+            return Err(scope.error(list.span.clone(), &message, label));
+        }
+        factors =
+            list.value.iter().map(|factor| scope.positive(factor, "a factor")).collect::<Result<_>>()?;
+    }
+    let attention_factor =
+        def.attention_factor.as_ref().map(|factor| scope.positive(factor, "attention_factor")).transpose()?;
+    let scaling = match &def.scaling {
+        Some(scaling) => rope_scaling(scope, scaling)?,
+        None => RopeScaling::Plain,
+    };
+    let head = HeadRotation { head_dim, rotary_dim, pairs: def.pairs };
+    Ok(RopeParameters { head, theta, scaling, factors, attention_factor })
+}
+
+fn rope_scaling(scope: &NameScope<'_>, scaling: &RopeScalingDef) -> Result<RopeScaling> {
     let number = |key: &str| scope.positive(&scaling.numbers[key], key);
     let factor = number("factor")?;
     if factor < 1.0 {
@@ -83,7 +112,7 @@ fn rope(scope: &NameScope<'_>, def: &RopeDef) -> Result<RopeParameters> {
             Err(scope.error(scaling.span.clone(), rule, "expected in this scaling"))
         }
     };
-    let scaling = match scaling.kind {
+    Ok(match scaling.kind {
         RopeKind::Linear => RopeScaling::Linear { factor },
         RopeKind::Dynamic => {
             check_dynamic(scope, &scaling.numbers["original_context"])?;
@@ -102,8 +131,7 @@ fn rope(scope: &NameScope<'_>, def: &RopeDef) -> Result<RopeParameters> {
             ordered(low_freq_factor, high_freq_factor, "low_freq_factor must be below high_freq_factor")?;
             RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }
         }
-    };
-    Ok(RopeParameters { head_dim, theta, scaling })
+    })
 }
 
 /// Dynamic scaling changes nothing up to the original context. Beyond it the frequencies would change with
@@ -244,17 +272,19 @@ impl<'a> GraphLowering<'a> {
         Ok(Graph { output: logits, ..self.graph })
     }
 
-    /// Every table rotates whole heads.
+    /// Every table is of the heads of attention.
     fn check_ropes(&self) -> Result<()> {
         let Some((_, head_dim)) = self.attention else { return Ok(()) };
         let mut tables = self.spec.ropes.iter().zip(&self.graph.ropes);
-        let Some((def, rope)) = tables.find(|(_, rope)| rope.head_dim != head_dim) else { return Ok(()) };
-        let (name, found) = (&def.name.value, rope.head_dim);
+        let Some((def, rope)) = tables.find(|(_, rope)| rope.head.head_dim != head_dim) else {
+            return Ok(());
+        };
+        let (name, found) = (&def.name.value, rope.head.head_dim);
         let message =
-            format!("[rope.{name}] rotates {found} elements, the heads of attention have {head_dim}");
+            format!("[rope.{name}] has heads of {found} elements, those of attention have {head_dim}");
         let label = format!("expected head_dim = {head_dim}");
         let error = SpecError::new(&self.spec.source, def.head_dim.span.clone(), message, label);
-        Err(error.help("rotating a part of each head (partial RoPE) is not supported"))
+        Err(error.help("`rotary_dim` says how many elements of each head rotate, if not all do"))
     }
 }
 

@@ -26,6 +26,7 @@ pub use crate::spec_text::{Result, Spanned, SpecError, SpecText};
 
 use crate::ir::expr::ExprFunction;
 use crate::ir::ops::keys::OpInfo;
+use kernmill_kernels_gen::row_op::RopePairs;
 use kernmill_plan::format::WeightFormat;
 use number::Number;
 use std::collections::BTreeMap;
@@ -86,8 +87,16 @@ pub struct RopeDef {
     pub name: Spanned<String>,
     /// Elements per head.
     pub head_dim: Scalar,
+    /// The first elements of a head that rotate, if not all do.
+    pub rotary_dim: Option<Scalar>,
+    /// Elements that rotate together.
+    pub pairs: RopePairs,
     /// Base.
     pub theta: Scalar,
+    /// Divisors of each frequency.
+    pub factors: Option<Spanned<Vec<Scalar>>>,
+    /// Factor on cos and sin, instead of that of the scaling.
+    pub attention_factor: Option<Scalar>,
     /// Name of the scaling, if any.
     pub scaling: Option<RopeScalingDef>,
 }

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::ir::ops::keys::{KeyWords, OpInfo, ParamKind};
 use crate::ir::ops::spec_ops;
+use kernmill_kernels_gen::row_op::RopePairs;
 use std::collections::BTreeMap;
 use toml::de::DeTable;
 
@@ -81,10 +82,26 @@ fn ropes(source: &SpecText, item: &SpannedValue<'_>) -> Result<Vec<RopeDef>> {
     for (name, item) in SpecSection::new(source, item, "[rope]")?.entries() {
         check_name(source, &name)?;
         let what = format!("[rope.{}]", name.value);
-        let section = SpecSection::new(source, item, &what)?.only(&["head_dim", "theta", "scaling"])?;
+        let section = SpecSection::new(source, item, &what)?.only(&[
+            "head_dim",
+            "rotary_dim",
+            "pairs",
+            "theta",
+            "factors",
+            "attention_factor",
+            "scaling",
+        ])?;
+        let number = |key: &str| section.get(key).map(|item| scalar(source, item)).transpose();
         ropes.push(RopeDef {
             head_dim: scalar(source, section.require("head_dim")?)?,
+            rotary_dim: number("rotary_dim")?,
+            pairs: match section.get("pairs") {
+                Some(item) => one_of(source, &string(source, item)?, &RopePairs::NAMED, "kind of pairs")?,
+                None => RopePairs::Halves,
+            },
             theta: scalar(source, section.require("theta")?)?,
+            factors: section.get("factors").map(|item| scalars(source, item)).transpose()?,
+            attention_factor: number("attention_factor")?,
             scaling: section.get("scaling").map(|item| rope_scaling(source, item)).transpose()?,
             name,
         });

@@ -113,6 +113,12 @@ fn every_kind_of_slip_is_told_with_its_place() {
             "theta = 1e4\nscaling = { kind = \"dynamic\", factor = 2, original_context = \"head_dim\" }",
         ),
         ("theta = 1e4", "theta = 0"),
+        ("theta = 1e4", "theta = 1e4\nrotary_dim = 7"),
+        ("theta = 1e4", "theta = 1e4\nrotary_dim = \"2 * head_dim\""),
+        ("theta = 1e4", "theta = 1e4\npairs = \"neighbors\""),
+        ("theta = 1e4", "theta = 1e4\nfactors = [1, 2]"),
+        ("theta = 1e4", "theta = 1e4\nrotary_dim = 4\nfactors = [1, 0]"),
+        ("theta = 1e4", "theta = 1e4\nattention_factor = -1"),
         ("weight = \"q\"", "wieght = \"q\""),
         ("weight = \"q\"", "weight = \"k\""),
         ("op = \"rope\"", "op = \"ropes\""),
@@ -222,6 +228,18 @@ fn scales_are_within_unless_they_have_a_name_of_their_own() {
     assert_eq!(scales("", ""), ["0.s", "1.s", "2.s"].map(|name| Some(name.to_owned())));
     assert_eq!(scales("scales = \"{layer}.s\", ", ""), [None, None, None]);
     assert_eq!(scales("\"{layer}.s\"", "\"{layer}.e\""), [None, None, None]);
+}
+
+#[test]
+fn a_part_of_each_head_may_rotate() {
+    let keys = "theta = 1e4\nrotary_dim = 4\npairs = \"neighbours\"\nfactors = [1, \"heads\"]\nattention_factor = 1.5";
+    let graph = graph(&RIGHT.replace("theta = 1e4", keys)).unwrap();
+    let text = graph.to_string();
+    let rope =
+        "head_dim 16 theta 10000.0 plain rotary_dim 4 neighbours factors [1.0, 4.0] attention_factor 1.5\n";
+    assert!(text.contains(rope), "{text}");
+    assert!(text.contains("rope(rope=0, head_dim=16, rotary_dim=4, neighbours)"), "{text}");
+    assert_eq!(text.parse::<Graph>().unwrap(), graph);
 }
 
 #[test]

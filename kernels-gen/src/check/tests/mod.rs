@@ -9,7 +9,8 @@ use crate::kernel::{
     Tiling, ValId,
 };
 use crate::row_op::{
-    ElementwiseRow, EmbedRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow, StoreRow,
+    ElementwiseRow, EmbedRow, HeadRotation, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow,
+    StoreRow,
 };
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
@@ -45,7 +46,7 @@ fn needs_are_what_bodies_touch() {
             // 40 rows are three tiles.
             weights(3 * tile),
             weights(192),
-            Need::Rope { head_dim: 32 },
+            Need::Rope { rotary_dim: 32 },
             kv,
             buffer(1, 512, false),
             buffer(1, 192, false),
@@ -356,7 +357,8 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
     }
     let (x, out) = (0, 1);
     let round = |to| RoundRow { x: RowPlace::Row(x), to, out }.into();
-    let rope = |head_dim| RopeRow { x: RowPlace::Row(x), table: 2, head_dim, out: RowPlace::Row(out) }.into();
+    let turned = |head| RopeRow { x: RowPlace::Row(x), table: 2, head, out: RowPlace::Row(out) }.into();
+    let rope = |head_dim| turned(HeadRotation::whole(head_dim));
     let row_ops: [(RowType, RowType, RowOp, &str); 8] = [
         (RowType::F32(40), RowType::Q8(64), round(RoundTo::Q8), "40 columns, expected a multiple of 32"),
         (

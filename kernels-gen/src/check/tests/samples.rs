@@ -7,8 +7,8 @@ use crate::kernel::{
 };
 use crate::panel_kind::PanelKind;
 use crate::row_op::{
-    ElementwiseRow, KvStoreRow, LinearRow, RmsNormRow, RopeRow, RoundRow, RoundTo, RouterScores, RowPlace,
-    SelectRow, StoreRow, TopKRow,
+    ElementwiseRow, HeadRotation, KvStoreRow, LinearRow, RmsNormRow, RopeRow, RoundRow, RoundTo,
+    RouterScores, RowPlace, SelectRow, StoreRow, TopKRow,
 };
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
@@ -40,7 +40,7 @@ pub fn store(out: ValId) -> StoreRow {
 
 /// The results at hand, which are a head of 32, rotated.
 pub fn turn(table: usize) -> RowOp {
-    RopeRow { x: RowPlace::Results, table, head_dim: 32, out: RowPlace::Results }.into()
+    RopeRow { x: RowPlace::Results, table, head: HeadRotation::whole(32), out: RowPlace::Results }.into()
 }
 
 /// The results at hand into the cache.

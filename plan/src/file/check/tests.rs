@@ -323,7 +323,7 @@ fn lists_of_programs_are_bounded_while_they_are_read() {
     let changes: [&dyn Fn(&mut TargetProgram); 12] = [
         &|p| p.classes = vec![p.classes[0].clone(); limit::CLASSES + 1],
         &|p| p.symbols = vec![Symbol { contract: None, ..p.symbols[0].clone() }; limit::SYMBOLS + 1],
-        &|p| p.symbols[0].contract.as_mut().unwrap().operands = vec![Need::Rope { head_dim: 2 }; 257],
+        &|p| p.symbols[0].contract.as_mut().unwrap().operands = vec![Need::Rope { rotary_dim: 2 }; 257],
         &|p| p.classes[0].steps = vec![p.classes[0].steps[0].clone(); limit::STEPS + 1],
         &|p| p.classes[0].logit_steps = vec![p.classes[0].steps[0].clone(); limit::STEPS + 1],
         &|p| p.classes[0].routings = vec![routing; limit::STEPS + 1],

@@ -120,7 +120,7 @@ impl GgufImport<'_> {
             gguf.data(info).as_chunks().0.iter().map(|&b| f64::from(f32::from_le_bytes(b))).collect();
         let factor = stored.iter().copied().fold(1.0, f64::max);
         let theta = gguf.positive(&self.key("rope.freq_base"))?.unwrap_or(10000.0);
-        let frequencies = |scaling| inv_freq(&RopeParameters { head_dim, theta, scaling }).0;
+        let frequencies = |scaling| inv_freq(&RopeParameters::new(head_dim, theta, scaling)).0;
         let plain = frequencies(RopeScaling::Plain);
         let scaled = frequencies(RopeScaling::Llama3 {
             factor,

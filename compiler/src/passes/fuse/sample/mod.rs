@@ -20,7 +20,7 @@ use crate::ir::{
 use crate::random::Rng;
 use facts::PatternValues;
 use kernmill_kernels_gen::expr::{Binary, Expr};
-use kernmill_kernels_gen::row_op::RouterScores;
+use kernmill_kernels_gen::row_op::{RopePairs, RouterScores};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::{KvFormat, KvPair};
 use pattern::{HIDDEN, SamplePattern, WIDTHS};
@@ -185,9 +185,14 @@ impl Make {
             "router_topk" => self.router(name, inputs[0]),
             "rope" => {
                 let head_dim = self.sizes.head_dim;
-                let rope =
-                    self.b.rope(RopeParameters { head_dim, theta: 10000.0, scaling: RopeScaling::Plain });
-                self.b.node(name, Rope { rope, head_dim }, inputs, &[])
+                let mut parameters = RopeParameters::new(head_dim, 10000.0, RopeScaling::Plain);
+                if self.rng.one_in(2) {
+                    parameters.head.rotary_dim = head_dim / self.rng.pick(&[1, 2]);
+                    parameters.head.pairs = self.rng.pick(&RopePairs::NAMED).1;
+                }
+                let head = parameters.head;
+                let rope = self.b.rope(parameters);
+                self.b.node(name, Rope { rope, head }, inputs, &[])
             }
             "attention" => {
                 let Sizes { kv_heads, group, head_dim, .. } = self.sizes;
