@@ -6,6 +6,7 @@ pub mod convert;
 mod damage;
 pub mod decode;
 mod dense;
+mod families;
 mod keys;
 mod random;
 mod split;

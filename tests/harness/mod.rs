@@ -76,6 +76,11 @@ pub fn imports() -> PathBuf {
     unpacked("tests/fixtures/imports.tar")
 }
 
+/// Directory of the same models as GGUF files, one file each (`tools/oracle/make_ggufs.py`).
+pub fn ggufs() -> PathBuf {
+    unpacked("tests/fixtures/ggufs.tar")
+}
+
 /// Directory of models with quantised matrices, one directory each (`tools/oracle/make_quantised.py`).
 pub fn quantised() -> PathBuf {
     unpacked("tests/fixtures/quantised.tar")

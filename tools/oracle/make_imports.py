@@ -83,7 +83,7 @@ CASES = {
                t.Gemma2Config(**WIDE, sliding_window=16, query_pre_attn_scalar=24, attn_logit_softcapping=3.0,
                               final_logit_softcapping=5.0), bf16, ("layer_types",)),
     "gemma3": (t.Gemma3ForCausalLM,
-               t.Gemma3TextConfig(**WIDE | FOUR, sliding_window=16, sliding_window_pattern=3, rope_parameters={
+               t.Gemma3TextConfig(**WIDE | dict(num_hidden_layers=6), sliding_window=16, rope_parameters={
                    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
                    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}), bf16, ()),
     "gemma3-images": (t.Gemma3ForConditionalGeneration,

@@ -139,7 +139,9 @@ fn find<'a>(checkpoint: &'a Checkpoint, tensor: &Tensor, name: &str) -> Result<T
 }
 
 fn check_shape(tensor: &Tensor, view: &TensorView<'_>, shape: &[usize]) -> Result<()> {
-    if view.shape == shape {
+    // A vector may be stored as a matrix of one row.
+    let is_row = tensor.role == Role::Vector && view.shape.len() == 2 && view.shape[0] == 1;
+    if view.shape == shape || is_row && view.shape[1..] == *shape {
         return Ok(());
     }
     Err(CheckpointError::Shape {

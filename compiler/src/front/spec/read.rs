@@ -1,7 +1,9 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
 use super::read_tensors::tensors;
-use super::section::{SpannedValue, SpecSection, array, boolean, check_name, scalar, scalars, string, strings};
+use super::section::{
+    SpannedValue, SpecSection, array, boolean, check_name, one_of, scalar, scalars, string, strings,
+};
 use super::{
     ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
     RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, scope,

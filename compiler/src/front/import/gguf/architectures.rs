@@ -33,7 +33,7 @@ pub(super) struct Architecture {
 const MLP: (&str, &str) = ("feed_forward_length", "intermediate_size");
 const WINDOW: &[&str] = &["attention.sliding_window", "attention.sliding_window_pattern"];
 
-pub(super) static ARCHITECTURES: [Architecture; 18] = [
+pub(super) static ARCHITECTURES: [Architecture; 19] = [
     Architecture {
         name: "gpt-oss",
         class: "GptOssForCausalLM",
@@ -197,6 +197,23 @@ pub(super) static ARCHITECTURES: [Architecture; 18] = [
         keys: &[MLP],
         others: &[],
         names: &[("mlp_norm", "post_attention_norm")],
+        own: scaled,
+    },
+    Architecture {
+        name: "ernie4_5-moe",
+        class: "Ernie4_5_MoeForCausalLM",
+        keys: &[
+            MLP,
+            ("expert_count", "moe_num_experts"),
+            ("expert_used_count", "moe_k"),
+            ("expert_feed_forward_length", "moe_intermediate_size"),
+            ("expert_shared_count", "moe_num_shared_experts"),
+            ("leading_dense_block_count", "moe_layer_start_index"),
+            ("interleave_moe_layer_step", "moe_layer_interval"),
+        ],
+        // The size of the shared experts follows from their number.
+        others: &["expert_shared_feed_forward_length"],
+        names: &[],
         own: scaled,
     },
     Architecture {

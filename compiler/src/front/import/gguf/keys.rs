@@ -35,7 +35,7 @@ const READ: [&str; 23] = [
 ];
 
 /// Keys of computations that kernmill lacks, and the value that switches each off. A flag is 0 or 1.
-const NEUTRAL: [(&str, f64); 18] = [
+const NEUTRAL: [(&str, f64); 20] = [
     ("attention.causal", 1.0),
     ("attention.clamp_kqv", 0.0),
     ("attention.max_alibi_bias", 0.0),
@@ -44,6 +44,8 @@ const NEUTRAL: [(&str, f64); 18] = [
     ("attn_logit_softcapping", 0.0),
     ("embedding_scale", 1.0),
     ("expert_count", 0.0),
+    ("expert_group_count", 1.0),
+    ("expert_group_used_count", 1.0),
     ("expert_shared_count", 0.0),
     ("expert_used_count", 0.0),
     ("final_logit_softcapping", 0.0),

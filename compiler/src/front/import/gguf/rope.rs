@@ -61,9 +61,7 @@ impl GgufImport<'_> {
     /// `rope_scaling` of a `config.json`, and whether there is one. Files that state a factor and no kind
     /// mean `linear`.
     pub(super) fn rope_scaling(&self, truncate: bool) -> Result<(Value, bool)> {
-        for key in
-            ["rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_ext_factor"]
-        {
+        for key in ["rope.scaling.attn_factor", "rope.scaling.yarn_ext_factor"] {
             let key = self.key(key);
             if let Some(factor) = self.gguf.positive(&key)?.filter(|&f| f != 1.0) {
                 return self.gguf.unsupported(format!("key `{key}` is {factor}; supported is: 1"));
@@ -106,6 +104,8 @@ impl GgufImport<'_> {
             "beta_fast": number("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
             "beta_slow": number("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
             "truncate": truncate,
+            // 1 stands for none.
+            "attention_factor": number("rope.scaling.yarn_attn_factor")?.filter(|&factor| factor != 1.0),
         }))
     }
 
