@@ -246,6 +246,8 @@ pub struct AttentionBody {
     pub heads: usize,
     /// Factor on the scores.
     pub scale: FloatBits,
+    /// Scores go through `cap * tanh(score / cap)`.
+    pub softcap: Option<FloatBits>,
     /// Keys in view.
     pub window: Option<u32>,
     /// Tokens of a sequence that a work item takes through the keys together.

@@ -119,7 +119,9 @@ fn naive(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32
         let q = &q[h * a.head_dim..][..a.head_dim];
         let score = |p| {
             let dot: f64 = row(&kv.k, p).iter().zip(q).map(|(k, q)| k * f64::from(*q)).sum();
-            (dot * f64::from(a.scale)).exp()
+            let score = dot * f64::from(a.scale);
+            let cap = a.softcap.map(f64::from);
+            cap.map_or(score, |cap| cap * (score / cap).tanh()).exp()
         };
         let e: Vec<f64> = (first..=pos).map(score).collect();
         let sum: f64 = e.iter().sum::<f64>() + sinks.map_or(0.0, |s| f64::from(s[h]).exp());
@@ -165,10 +167,20 @@ fn attention_is_softmax() {
                 CachedRows { scales, values: heads.into_iter().flat_map(|head| head.values).collect() }
             };
             let (kv, formats) = (LayerKv { k: cached(&k), v: cached(&v) }, KvPair::both(format));
-            let a = Attention { layer: 0, heads, kv_heads, head_dim, scale: 0.35, window, kv: formats };
-            for sinks in [None, Some(sinks.as_slice())] {
-                let got = attend(&a, &kv, &q, pos, sinks);
-                for (got, want) in got.iter().zip(naive(&a, &kv, &q, pos, sinks)) {
+            let plain = Attention {
+                layer: 0,
+                heads,
+                kv_heads,
+                head_dim,
+                scale: 0.35,
+                softcap: None,
+                window,
+                kv: formats,
+            };
+            let capped = Attention { softcap: Some(2.0), ..plain.clone() };
+            for (a, sinks) in [(&plain, None), (&plain, Some(sinks.as_slice())), (&capped, None)] {
+                let got = attend(a, &kv, &q, pos, sinks);
+                for (got, want) in got.iter().zip(naive(a, &kv, &q, pos, sinks)) {
                     let what = format!("{format:?} pos {pos} window {window:?}: {got} {want}");
                     assert!((f64::from(*got) - want).abs() < allowed, "{what}");
                 }
@@ -198,7 +210,7 @@ fn a_part_of_each_head_rotates_as_published() {
         let weights = random_weights(&graph, 3).for_graph(&graph);
         let mut interp = Interpreter::new(&graph, &weights).unwrap();
         let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 64).collect();
-        // At position 0 nothing turns; the attention factor is a power of two times five.
+        // At position 0 nothing turns, and the factor is in these as in all others.
         let alone: Vec<Vec<f32>> =
             tokens.iter().map(|&token| interp.extend(100 + token as usize, &[token]).unwrap()).collect();
         let turned = interp.extend(0, &tokens).unwrap();

@@ -38,6 +38,8 @@ pub struct ModelShape {
     pub attention_bias: bool,
     /// A learned sink per head.
     pub sinks: bool,
+    /// Cap of attention's scores.
+    pub softcap: Option<f32>,
     /// Scaling of RoPE.
     pub rope: RopeScaling,
     /// One of so many equal parts of each head rotates.
@@ -122,6 +124,7 @@ impl ModelShape {
             tied: false,
             f32_input_every: 0,
             router: (RouterTopk::new(2), false),
+            softcap: None,
             rotary_share: 1,
             pairs: RopePairs::Halves,
             twist: Twist::default(),
@@ -198,6 +201,7 @@ impl ModelShape {
             },
             f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
             router: random_router(rng),
+            softcap: rng.pick(&[None, None, Some(2.0)]),
             rotary_share: rng.pick(&[1, 1, 2]),
             pairs: rng.pick(&[RopePairs::Halves, RopePairs::Halves, RopePairs::Neighbours]),
         };
@@ -298,6 +302,7 @@ impl Model<'_> {
             kv_heads: s.kv_heads,
             head_dim: s.head_dim,
             scale: 1.0 / (s.head_dim as f32).sqrt(),
+            softcap: s.softcap,
             window: s.window.filter(|_| layer.is_multiple_of(2)),
             kv: KvPair::both(KvFormat::F32),
         };

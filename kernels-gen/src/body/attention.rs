@@ -21,7 +21,7 @@ use super::attention_items::{
 };
 use super::attention_scratch::{AttentionScratch, areas, splits};
 use super::attention_ukernels::{
-    combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
+    cap_ukernel, combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
 };
 use crate::cx::Cx;
 use crate::emit::Emit;
@@ -369,11 +369,17 @@ impl<'a> TokenRun<'a> {
         // Zeros of f32 and of i32 have the same bits.
         let values = self.values(e, token, segment.index);
         floats::zero(e, values, self.group * self.body.geometry.head_dim);
+        let scores = self.scores(e, segment, token, view.first);
+        let blocks = e.b.ins().isub(view.end, view.first);
+        if let Some(cap) = cap_ukernel(self.body) {
+            e.for_count(self.group, |e, g| {
+                let row = e.at(scores, g, SCORE_STRIDE);
+                e.call(self.cx.ukernel(cap.clone()), &[row, row, blocks]);
+            });
+        }
         if weights_ukernel(self.body).is_some() {
             return self.weigh(e, segment, token, view);
         }
-        let scores = self.scores(e, segment, token, view.first);
-        let blocks = e.b.ins().isub(view.end, view.first);
         let (from, to) = self.columns(e, view, view.first, blocks);
         let [maxima, sums] = self.norms(e, token, segment.index);
         e.for_count(self.group, |e, g| {

@@ -1,8 +1,10 @@
 //! The micro-kernels of attention.
 
+use crate::expr::{Binary, Expr, Unary};
 use crate::kernel::AttentionBody;
 use crate::ukernel::MicroKernel;
-use kernmill_plan::kv::KvGeometry;
+use crate::ukernel::map::Map;
+use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry};
 
 /// Query heads that share a KV head.
 pub(super) fn group(body: &AttentionBody) -> usize {
@@ -17,6 +19,16 @@ pub(super) fn score_ukernel(body: &AttentionBody) -> MicroKernel {
             MicroKernel::Score { elem: formats.k, head_dim, group: group(body), scale: body.scale.bits() }
         }
     }
+}
+
+/// The micro-kernel that caps blocks of scores, where they are capped.
+pub(super) fn cap_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
+    let cap = Expr::Const(f32::from_bits(body.softcap?.bits()));
+    let binary = |op, a, b| Expr::Binary(op, Box::new(a), Box::new(b));
+    let part = binary(Binary::Div, Expr::Var(0), cap.clone());
+    let capped = binary(Binary::Mul, cap, Expr::Unary(Unary::Tanh, Box::new(part)));
+    let bytes = BLOCK_TOKENS * 4;
+    Some(MicroKernel::Map(Map::new(capped, BLOCK_TOKENS, &[bytes], bytes)))
 }
 
 /// The micro-kernel that rounds queries, where scores are sums of integers.
@@ -55,6 +67,7 @@ pub fn ukernels(body: &AttentionBody) -> Vec<MicroKernel> {
         combine_ukernel(body),
         MicroKernel::Quantize,
     ];
+    ukernels.extend(cap_ukernel(body));
     ukernels.extend(query_ukernel(body));
     ukernels.extend(weights_ukernel(body));
     ukernels

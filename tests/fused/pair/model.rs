@@ -153,6 +153,7 @@ impl Making<'_> {
             kv_heads: self.kv_heads,
             head_dim,
             scale: 1.0 / (head_dim as f32).sqrt(),
+            softcap: None,
             window: self.rng.one_in(2).then_some(1 + self.rng.below(20) as u32),
             kv: KvPair::both(KvFormat::F32),
         };

@@ -127,6 +127,7 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("input = \"q\"", "input = \"scores\""),
         ("input = \"last\"", "input = \"a\""),
         ("kv_heads = 4", "kv_heads = 3"),
+        ("kv_heads = 4", "kv_heads = 4, softcap = 0"),
         ("k = 2", "k = 5"),
         ("k = 2", "k = 2, scores = \"sigmoids\""),
         ("k = 2", "k = 2, normalise = true"),

@@ -8,7 +8,7 @@ use super::round::kv_type;
 use super::spec_node::SpecNode;
 use crate::ir::RowKind;
 use crate::ir::cursor::{LineCursor, unknown};
-use crate::ir::eval::num::{accumulate, dot4, exp, exp_all, hadamard, lane_sum, max};
+use crate::ir::eval::num::{accumulate, dot4, exp, exp_all, hadamard, lane_sum, max, tanh};
 use crate::ir::eval::state::{CachedRows, Data, LayerKv, OpState};
 use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
@@ -34,6 +34,8 @@ pub struct Attention {
     pub head_dim: usize,
     /// Factor on the scores.
     pub scale: f32,
+    /// Scores go through `cap * tanh(score / cap)`.
+    pub softcap: Option<f32>,
     /// Keys in view, the token itself included; `None` is all.
     pub window: Option<u32>,
     /// Formats of the cache.
@@ -73,6 +75,7 @@ pub static KINDS: [Outline; 1] = [Outline {
                 required("heads", ParamKind::Number),
                 required("kv_heads", ParamKind::Number),
                 optional("scale", ParamKind::Number),
+                optional("softcap", ParamKind::Number),
                 optional("window", ParamKind::Window),
                 optional("sinks", ParamKind::Tensor),
             ],
@@ -115,6 +118,11 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
     at.expect(",")?;
     let scale = at.attribute("scale")?;
     at.expect(",")?;
+    let mut softcap = None;
+    if at.peek('s') {
+        softcap = Some(at.attribute("softcap")?);
+        at.expect(",")?;
+    }
     let mut window = None;
     if at.peek('w') {
         window = Some(at.attribute("window")?);
@@ -130,7 +138,7 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
             KvPair { k, v: format(at)? }
         }
     };
-    Ok(Attention { layer, heads, kv_heads, head_dim, scale, window, kv }.into())
+    Ok(Attention { layer, heads, kv_heads, head_dim, scale, softcap, window, kv }.into())
 }
 
 impl OpDef for Attention {
@@ -155,6 +163,8 @@ impl OpDef for Attention {
         };
         let (q, kv) = (columns(a.heads)?, columns(a.kv_heads)?);
         ensure(a.scale.is_finite(), || format!("scale = {} is not finite", a.scale))?;
+        let softcap = a.softcap.unwrap_or(1.0);
+        ensure(softcap.is_finite() && softcap > 0.0, || format!("softcap = {softcap} is not above 0"))?;
         ensure(a.window != Some(0), || "window = 0 sees no key, not even the token's own".into())?;
         let cached = |format| kv_type(KvRow::new(format, a.head_dim), kv);
         let wanted = [("q", Type::F32(Rows::Tokens, q)), ("k", cached(a.kv.k)), ("v", cached(a.kv.v))];
@@ -166,14 +176,15 @@ impl OpDef for Attention {
     }
 
     fn attributes(&self, _: usize) -> String {
-        let Attention { layer, heads, kv_heads, head_dim, scale, window, kv } = self;
+        let Attention { layer, heads, kv_heads, head_dim, scale, softcap, window, kv } = self;
+        let softcap = softcap.map_or(String::new(), |softcap| format!(", softcap={softcap:?}"));
         let window = window.map_or(String::new(), |window| format!(", window={window}"));
         let kv = match kv.k == kv.v {
             true => format!("kv={}", kv.k.name()),
             false => format!("k={}, v={}", kv.k.name(), kv.v.name()),
         };
         format!(
-            "(layer={layer}, heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}, scale={scale:?}{window}, {kv})"
+            "(layer={layer}, heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}, scale={scale:?}{softcap}{window}, {kv})"
         )
     }
 
@@ -242,13 +253,17 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         true => at.positive("scale", "the scale")?,
         false => (1.0 / (head_dim as f64).sqrt()) as f32,
     };
+    let softcap = match at.has("softcap") {
+        true => Some(at.positive("softcap", "the soft cap")?),
+        false => None,
+    };
     let window = at.window()?;
     let tensors = match at.has("sinks") {
         true => vec![at.vector("sinks", heads)?],
         false => vec![],
     };
-    let attention =
-        Attention { layer, heads, kv_heads, head_dim, scale, window, kv: KvPair::both(KvFormat::F32) };
+    let kv = KvPair::both(KvFormat::F32);
+    let attention = Attention { layer, heads, kv_heads, head_dim, scale, softcap, window, kv };
     let ty = Type::F32(Rows::Tokens, heads * head_dim);
     Ok(at.push(ty, attention, vec![q, k, v], tensors))
 }
@@ -322,6 +337,9 @@ fn segment(
     let first = keys.start;
     let score = scores(a, q);
     let mut e: Vec<f32> = keys.clone().map(|p| score(head(&kv.k, a, p, kv_head))).collect();
+    if let Some(cap) = a.softcap {
+        e.iter_mut().for_each(|score| *score = cap * tanh(*score / cap));
+    }
     let largest = largest(e.iter().copied());
     e.iter_mut().for_each(|score| *score -= largest);
     exp_all(&mut e);

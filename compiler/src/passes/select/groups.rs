@@ -309,6 +309,7 @@ impl Selector<'_> {
             geometry: a.geometry(),
             heads: a.heads,
             scale: a.scale.into(),
+            softcap: a.softcap.map(Into::into),
             window: a.window,
             tile_tokens,
             by_runs: (2..=PROLOGUE_TOKENS).contains(&self.max_tokens),

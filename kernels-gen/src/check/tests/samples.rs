@@ -182,6 +182,7 @@ pub fn attention() -> Kernel {
             geometry: GEOMETRY,
             heads: 6,
             scale: 1.0.into(),
+            softcap: Some(50.0.into()),
             window: Some(100),
             tile_tokens: 4,
             by_runs: false,

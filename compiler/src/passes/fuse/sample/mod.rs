@@ -202,6 +202,7 @@ impl Make {
                     kv_heads,
                     head_dim,
                     scale: 1.0 / (head_dim as f32).sqrt(),
+                    softcap: self.rng.one_in(4).then_some(5.0),
                     window: self.rng.one_in(2).then_some(5),
                     kv: KvPair::both(KvFormat::F32),
                 };
