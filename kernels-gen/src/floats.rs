@@ -26,10 +26,15 @@ pub fn copy(e: &mut Emit, x: Value, out: Value, n: usize) {
 
 /// Sets `n` floats to +0.
 pub fn zero(e: &mut Emit, out: Value, n: usize) {
+    let zero = e.splat_f32(0.0);
+    fill(e, out, zero, n);
+}
+
+/// Sets `n` floats to the lanes of a vector.
+pub fn fill(e: &mut Emit, out: Value, lanes: Value, n: usize) {
     vectors(e, n, |e, offset| {
         let out = e.add(out, offset);
-        let zero = e.splat_f32(0.0);
-        e.store(zero, out, 0);
+        e.store(lanes, out, 0);
     });
 }
 

@@ -65,7 +65,7 @@ impl GraphBuilder {
         source: TensorSource,
     ) -> TensorId {
         let shape = shape.to_vec();
-        self.add_tensor(Tensor { name: name.into(), role, shape, stored, format: stored, source })
+        self.add_tensor(Tensor { name: name.into(), role, shape, stored, format: stored, plus: 0.0, source })
     }
 
     /// Adds a tensor as it is, but for a fresh name.
@@ -73,6 +73,11 @@ impl GraphBuilder {
         tensor.name = fresh(&mut self.tensor_names, &tensor.name);
         self.graph.tensors.push(tensor);
         TensorId(self.graph.tensors.len() as u32 - 1)
+    }
+
+    /// Says that so much is added to a vector's elements.
+    pub fn plus(&mut self, tensor: TensorId, plus: f32) {
+        self.graph.tensors[tensor.0 as usize].plus = plus;
     }
 
     /// Says that the checkpoint has a tensor under the tensor's own name.

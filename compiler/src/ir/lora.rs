@@ -134,9 +134,9 @@ impl<'g> Pass<'g> {
     /// The input of a shrink: a copy of a norm and of the arithmetic on its elements, or the value itself.
     fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
         let Some(node) = self.producer(x).filter(|_| self.is_normed(x)) else { return Ok(self.renewed(x)) };
-        let inputs = node.inputs.iter().map(|input| match node.op.norm() {
-            Some(_) => Ok(self.renewed(*input)),
-            None => self.input(*input, routing),
+        let inputs = node.inputs.iter().map(|input| match node.op.is_norm() {
+            true => Ok(self.renewed(*input)),
+            false => self.input(*input, routing),
         });
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         self.copy(node, &inputs, routing)
@@ -146,8 +146,7 @@ impl<'g> Pass<'g> {
     fn is_normed(&self, x: ValueId) -> bool {
         self.producer(x).is_some_and(|node| {
             let is_arithmetic = node.op.def().expr().is_some() && !node.is_add();
-            node.op.norm().is_some()
-                || is_arithmetic && node.inputs.iter().any(|input| self.is_normed(*input))
+            node.op.is_norm() || is_arithmetic && node.inputs.iter().any(|input| self.is_normed(*input))
         })
     }
 

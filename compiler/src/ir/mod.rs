@@ -192,6 +192,8 @@ pub struct Tensor {
     pub stored: WeightFormat,
     /// Format in the plan; differs from `stored` after the quantisation pass.
     pub format: WeightFormat,
+    /// Added to the elements of a vector, in f32.
+    pub plus: f32,
     /// Where its data is.
     pub source: TensorSource,
 }

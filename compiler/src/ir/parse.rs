@@ -173,12 +173,13 @@ impl GraphReader {
             }
         };
         let transposed = at.eat("transposed");
+        let plus = if at.eat("plus") { at.number()? } else { 0.0 };
         let id = TensorId(self.tensors.len() as u32);
         if self.tensor_ids.insert(name.clone(), id).is_some() {
             return Err(format!("@{name} is defined twice"));
         }
         let source = TensorSource { name: source_name, scales, rows, transposed };
-        self.tensors.push(Tensor { name, role, shape, stored, format, source });
+        self.tensors.push(Tensor { name, role, shape, stored, format, plus, source });
         Ok(())
     }
 

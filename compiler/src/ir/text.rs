@@ -91,6 +91,9 @@ fn tensor_text(tensor: &Tensor) -> String {
     if tensor.source.transposed {
         text.push_str(" transposed");
     }
+    if tensor.plus != 0.0 {
+        let _ = write!(text, " plus {:?}", tensor.plus);
+    }
     text
 }
 

@@ -146,6 +146,7 @@ fn rows_are_selected_and_decoded() {
         shape: vec![2, 2, 32],
         stored: WeightFormat::Mxfp4,
         format: WeightFormat::Mxfp4,
+        plus: 0.0,
         source: crate::ir::TensorSource {
             name: "blocks".into(),
             scales: Some("scales".into()),
@@ -191,6 +192,7 @@ fn transposed_matrices_are_read_by_rows() {
         shape: vec![experts, n, cols],
         stored: WeightFormat::F32,
         format: WeightFormat::F32,
+        plus: 0.0,
         source: crate::ir::TensorSource { name: name.into(), scales: None, rows, transposed: true },
     };
     let read = |tensor: &Tensor, expert, range| {
@@ -244,6 +246,7 @@ fn pieces_and_experts_are_gathered() {
                 shape: vec![3, n, 2],
                 stored: WeightFormat::F32,
                 format: WeightFormat::F32,
+                plus: 0.0,
                 source,
             };
             assert_eq!(stored_shape(&tensor), stored[0].1);

@@ -2,9 +2,9 @@
 
 use kernmill_compiler::ir::expr;
 use kernmill_compiler::ir::{
-    Activations, Attention, Elementwise, Embed, ExpertSum, Factor, Graph, GraphBuilder, GraphError, MatMul,
-    RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows, TensorId,
-    TensorSource, ValueId,
+    Activations, Attention, Elementwise, Embed, ExpertSum, Factor, Graph, GraphBuilder, GraphError,
+    LayerNorm, MatMul, RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows,
+    TensorId, TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
@@ -38,6 +38,8 @@ pub struct ModelShape {
     pub attention_bias: bool,
     /// A learned sink per head.
     pub sinks: bool,
+    /// Norms of the residual stream.
+    pub norms: Norms,
     /// Cap of attention's scores.
     pub softcap: Option<f32>,
     /// Scaling of RoPE.
@@ -61,6 +63,19 @@ pub struct ModelShape {
     pub router: (RouterTopk, bool),
     /// The difference to any known model.
     pub twist: Twist,
+}
+
+/// Norms of the residual stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Norms {
+    /// RMS norms.
+    Rms,
+    /// RMS norms whose weights the checkpoint has less 1.
+    RmsPlusOne,
+    /// RMS norms without weights.
+    RmsOfNoWeight,
+    /// Layer norms with weights and biases.
+    Layer,
 }
 
 /// Oddities that keep some fusions from applying.
@@ -124,6 +139,7 @@ impl ModelShape {
             tied: false,
             f32_input_every: 0,
             router: (RouterTopk::new(2), false),
+            norms: Norms::Rms,
             softcap: None,
             rotary_share: 1,
             pairs: RopePairs::Halves,
@@ -201,6 +217,7 @@ impl ModelShape {
             },
             f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
             router: random_router(rng),
+            norms: rng.pick(&[Norms::Rms, Norms::Rms, Norms::RmsPlusOne, Norms::RmsOfNoWeight, Norms::Layer]),
             softcap: rng.pick(&[None, None, Some(2.0)]),
             rotary_share: rng.pick(&[1, 1, 2]),
             pairs: rng.pick(&[RopePairs::Halves, RopePairs::Halves, RopePairs::Neighbours]),
@@ -387,8 +404,27 @@ impl Model<'_> {
     }
 
     fn norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
-        let weight = self.vector(&format!("{name}.weight"), self.shape.hidden);
-        self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
+        let (hidden, norms) = (self.shape.hidden, self.shape.norms);
+        let mut vector = |what: &str, plus| {
+            let weight = self.vector(&format!("{name}.{what}"), hidden);
+            self.b.plus(weight, plus);
+            weight
+        };
+        match norms {
+            Norms::Rms => {
+                let weight = vector("weight", 0.0);
+                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
+            }
+            Norms::RmsPlusOne => {
+                let weight = vector("one_less", 1.0);
+                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
+            }
+            Norms::RmsOfNoWeight => self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[]),
+            Norms::Layer => {
+                let tensors = [vector("weight", 0.0), vector("bias", 0.0)];
+                self.b.node(name, LayerNorm { eps: 1e-5 }, &[x], &tensors)
+            }
+        }
     }
 
     fn head_norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {

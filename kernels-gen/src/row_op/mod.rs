@@ -13,6 +13,7 @@ mod kv;
 mod kv_integers;
 mod kv_plane;
 mod kv_store;
+mod layer_norm;
 pub(crate) mod linear;
 mod operation;
 mod prelude;
@@ -31,6 +32,7 @@ pub use embed::EmbedRow;
 pub use expert_sum::ExpertSumRow;
 pub use hadamard::HadamardRow;
 pub use kv_store::KvStoreRow;
+pub use layer_norm::LayerNormRow;
 pub use linear::LinearRow;
 pub(crate) use operation::RowOpCode;
 pub use operation::{RowOpFacts, RowWork};
@@ -97,6 +99,8 @@ row_ops! {
     Embed(EmbedRow<V, O>),
     /// A norm: see docs/dev/numerics.md.
     RmsNorm(RmsNormRow<V, O>),
+    /// A norm around the mean.
+    LayerNorm(LayerNormRow<V, O>),
     /// f32 to fewer bits.
     Round(RoundRow<V>),
     /// An expression of f32.

@@ -7,8 +7,8 @@ use super::prelude::*;
 pub struct RmsNormRow<V = ValId, O = OperandId> {
     /// Read: rows, or whole heads; in an epilogue one head.
     pub x: RowPlace<V>,
-    /// f32, one for each column, or for each of a head.
-    pub weight: O,
+    /// f32, one for each column, or for each of a head; none is as if all were 1.
+    pub weight: Option<O>,
     /// Added to the mean of squares.
     pub eps: FloatBits,
     /// Elements of a head, if each is normed by itself.
@@ -25,14 +25,19 @@ impl<V, O> RmsNormRow<V, O> {
 
     pub(super) fn numbered(&self, names: &mut impl Names<V, O>) -> RmsNormRow {
         let out = self.out.written(names);
-        let (x, weight) = (self.x.numbered(names), names.operand(&self.weight));
+        let (x, weight) = (self.x.numbered(names), self.weight.as_ref().map(|weight| names.operand(weight)));
         RmsNormRow { x, weight, eps: self.eps, head_dim: self.head_dim, out }
     }
 }
 
 impl RmsNormRow {
     fn ukernel(&self, n: usize) -> MicroKernel {
-        MicroKernel::RmsNorm { n: self.head_dim.unwrap_or(n), eps: self.eps.bits() }
+        MicroKernel::RmsNorm { n: self.normed(n), eps: self.eps.bits() }
+    }
+
+    /// Elements that are normed together.
+    fn normed(&self, columns: usize) -> usize {
+        self.head_dim.unwrap_or(columns)
     }
 
     /// Columns of rows that are normed whole.
@@ -44,9 +49,12 @@ impl RmsNormRow {
 impl RowOpCode for RmsNormRow {
     fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
         let n = site.input(check, self.x)?;
-        let normed = self.head_dim.unwrap_or(n);
+        let normed = self.normed(n);
         check.multiple(normed, TILE_ROWS)?;
-        check.weights(self.weight, normed * 4)?;
+        match self.weight {
+            Some(weight) => check.weights(weight, normed * 4)?,
+            None => check.keeps(normed * 4),
+        }
         match self.head_dim {
             Some(head_dim) => site.heads(check, n, head_dim)?,
             None => check.ensure(site.item.is_none(), || {
@@ -62,8 +70,15 @@ impl RowOpCode for RmsNormRow {
 
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
         let (x, out) = (site.place(e, cx, self.x), site.place(e, cx, self.out));
-        let weight = cx.operand(e, self.weight);
         let n = site.columns(cx, self.x);
+        let weight = match self.weight {
+            Some(weight) => cx.operand(e, weight),
+            None => {
+                let (ones, one) = (cx.work_scratch(e), e.splat_f32(1.0));
+                floats::fill(e, ones, one, self.normed(n));
+                ones
+            }
+        };
         let norm = cx.ukernel(self.ukernel(n));
         match self.head_dim.filter(|head_dim| *head_dim < n) {
             None => e.call(norm, &[x, weight, out]),
@@ -75,6 +90,6 @@ impl RowOpCode for RmsNormRow {
     }
 
     fn weights(&self, vals: &[RowType]) -> Vec<(OperandId, usize)> {
-        vec![(self.weight, self.head_dim.unwrap_or_else(|| self.columns(vals)) * 4)]
+        self.weight.iter().map(|weight| (*weight, self.normed(self.columns(vals)) * 4)).collect()
     }
 }

@@ -14,7 +14,7 @@ fn tensor(name: &str, role: Role, shape: &[usize], stored: WeightFormat, format:
     let scales = (stored == WeightFormat::Mxfp4).then(|| format!("ckpt.{name}_scales"));
     let source =
         TensorSource { name: format!("ckpt.{name}"), scales, rows: RowSelect::ALL, transposed: false };
-    Tensor { name: name.into(), role, shape: shape.into(), stored, format, source }
+    Tensor { name: name.into(), role, shape: shape.into(), stored, format, plus: 0.0, source }
 }
 
 /// A graph of these tensors, used in this order.

@@ -197,6 +197,9 @@ fn pack_chunk<S: WeightSource>(
     } else {
         source.f32_rows(tensor, expert, range, &mut rows.f32)?;
         assert_eq!(rows.f32.len(), count * k, "rows of {} from the source", tensor.name);
+        if tensor.plus != 0.0 {
+            rows.f32.iter_mut().for_each(|x| *x += tensor.plus);
+        }
         match tensor.role {
             Role::Matrix | Role::ExpertMatrix => format::pack_f32_tile(tensor.format, k, &rows.f32, out),
             Role::Vector | Role::ExpertVector => {

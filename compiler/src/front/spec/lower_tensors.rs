@@ -129,7 +129,19 @@ fn make_tensor(scope: &NameScope<'_>, def: &TensorDef, role: Role, name: String)
         let label = format!("expected a name without {EXPERT}");
         return Err(scope.error(def.from.span.clone(), &message, label));
     }
+    let plus = match &def.plus {
+        Some(number) => {
+            if role != Role::Vector {
+                let message =
+                    format!("tensor `{name}` is {}, to which nothing can be added", role_name(role));
+                return Err(scope.error(number.span.clone(), &message, "expected with vectors only"));
+            }
+            scope.evaluate(number)?.to_f64() as f32
+        }
+        None => 0.0,
+    };
     let mut tensor = Tensor {
+        plus,
         source: TensorSource {
             name: fill(&def.from),
             scales: def.scales.as_ref().map(fill),

@@ -142,6 +142,8 @@ pub struct TensorDef {
     pub rows: Option<RowsDef>,
     /// Where it says that the checkpoint stores the matrix the other way round, if it does.
     pub transposed: Option<Range<usize>>,
+    /// Added to the elements of a vector.
+    pub plus: Option<Scalar>,
 }
 
 /// `rows = { of = 512, take = "0..256" }`: which rows of every so many a tensor takes.

@@ -37,6 +37,7 @@ fn tensor(
         "transposed",
         "shape",
         "format",
+        "plus",
     ])?;
     let from = checkpoint_name(source, section.require("from")?, per_layer)?;
     let scales = section.get("scales").map(|item| checkpoint_name(source, item, per_layer)).transpose()?;
@@ -71,7 +72,8 @@ fn tensor(
     // Where both names are the same, blocks have their scales within.
     let scales = scales.filter(|scales| scales.value != from.value);
     let shape = scalars(source, section.require("shape")?)?;
-    Ok(TensorDef { name, from, scales, shape, format, rows, transposed })
+    let plus = section.get("plus").map(|item| scalar(source, item)).transpose()?;
+    Ok(TensorDef { name, from, scales, shape, format, rows, transposed, plus })
 }
 
 /// A checkpoint tensor's name: with `{layer}` in a layer, without elsewhere, and with `{expert}` where each

@@ -151,6 +151,8 @@ fn every_kind_of_slip_is_told_with_its_place() {
         ("scales = \"{layer}.s\", ", "scales = \"{layer}.s\", transposed = true, "),
         ("shape = [\"hidden\"], ", "shape = [\"hidden\"], transposed = true, "),
         ("shape = [\"hidden\"], ", "shape = [\"head_dim\"], "),
+        ("from = \"{layer}.q\", ", "from = \"{layer}.q\", plus = 1, "),
+        ("op = \"rms_norm\", ", "op = \"layer_norm\", bias = \"head\", "),
         ("\"{layer}.q\"", "\"q\""),
         ("\"{layer}.q\"", "\"{layer}.{head}.q\""),
         ("\"{layer}.q\"", "\"{layer}.{expert}.q\""),
@@ -229,6 +231,24 @@ fn scales_are_within_unless_they_have_a_name_of_their_own() {
     assert_eq!(scales("", ""), ["0.s", "1.s", "2.s"].map(|name| Some(name.to_owned())));
     assert_eq!(scales("scales = \"{layer}.s\", ", ""), [None, None, None]);
     assert_eq!(scales("\"{layer}.s\"", "\"{layer}.e\""), [None, None, None]);
+}
+
+#[test]
+fn norms_have_weights_as_the_model_has_them() {
+    let of = |from: &str, to: &str| {
+        let text = graph(&RIGHT.replacen(from, to, 1)).unwrap().to_string();
+        assert_eq!(text.parse::<Graph>().unwrap().to_string(), text);
+        text
+    };
+    let added = of("shape = [\"hidden\"], ", "shape = [\"hidden\"], plus = 1, ");
+    assert!(added.contains("tensor @norm vector f32[64] from \"norm\" plus 1.0\n"), "{added}");
+    let none = of(
+        "{ out = \"n\", op = \"rms_norm\", input = \"last\", weight = \"norm\", eps = 1e-5 }",
+        "{ out = \"m1\", op = \"rms_norm\", input = \"last\", eps = 1e-5 }, \
+         { out = \"n\", op = \"layer_norm\", input = \"m1\", weight = \"norm\", bias = \"norm\", eps = 1e-5 }",
+    );
+    assert!(none.contains("%m1 = rms_norm(eps=1e-5) %last : f32[R, 64]\n"), "{none}");
+    assert!(none.contains("%n = layer_norm(eps=1e-5) %m1, @norm, @norm : f32[R, 64]\n"), "{none}");
 }
 
 #[test]

@@ -108,7 +108,13 @@ impl RawTensor {
                 Ok(TensorData::blocks(&self.to_f32(), |w, q| quantize_weights(w, levels, q)))
             }
             (Quantise::Fitted, _) => Ok(TensorData::blocks(&self.to_f32(), fit_weights)),
-            (Quantise::Exact, RawTensor::F32(_) | RawTensor::Bf16(_)) => Ok(TensorData::Dense(self.to_f32())),
+            (Quantise::Exact, RawTensor::F32(_) | RawTensor::Bf16(_)) => {
+                let mut elements = self.to_f32();
+                if tensor.plus != 0.0 {
+                    elements.iter_mut().for_each(|x| *x += tensor.plus);
+                }
+                Ok(TensorData::Dense(elements))
+            }
             (Quantise::Stored | Quantise::Exact, _) => {
                 Err(format!("@{name}: its data cannot be made {}", format.name()))
             }

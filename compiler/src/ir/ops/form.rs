@@ -259,6 +259,9 @@ pub fn check_tensor(tensor: &Tensor) -> Result<(), String> {
     ensure(names().all(|name| name.contains(EXPERT) == gathered) && (grouped || !gathered), || {
         format!("@{name}: {EXPERT} stands in all names of what a grouped tensor has, or in none")
     })?;
+    ensure(tensor.plus == 0.0 || tensor.role == Role::Vector && tensor.plus.is_finite(), || {
+        format!("@{name}: {} is added to a {}", tensor.plus, tensor.role.name())
+    })?;
     ensure(tensor.source.scales.is_none() || tensor.stored == WeightFormat::Mxfp4, || {
         format!("@{name} is stored as {}: a scales tensor goes with mxfp4 only", tensor.stored.name())
     })

@@ -13,6 +13,7 @@ mod expert_sum;
 pub mod form;
 mod hadamard;
 pub mod keys;
+mod layer_norm;
 mod lora_shrink;
 mod matmul;
 pub mod places;
@@ -82,6 +83,7 @@ macro_rules! ops {
 ops! {
     embed::Embed,
     rms_norm::RmsNorm,
+    layer_norm::LayerNorm,
     matmul::MatMul,
     round::Round,
     rope::Rope,
@@ -140,6 +142,11 @@ impl Op {
     /// The norm that the op is, if it is one.
     pub fn norm(&self) -> Option<RmsNorm> {
         if let Op::RmsNorm(op) = self { Some(*op) } else { None }
+    }
+
+    /// Whether the op is a norm.
+    pub fn is_norm(&self) -> bool {
+        matches!(self, Op::RmsNorm(_) | Op::LayerNorm(_))
     }
 
     /// Whether the op reads the rows of a table.

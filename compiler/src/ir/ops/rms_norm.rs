@@ -2,7 +2,7 @@
 //! row by itself, all times the same weights.
 
 use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
-use super::form::{Input, OpForm, Operands, PLAIN, TensorOperand, ensure};
+use super::form::{Input, OpForm, Operands, TensorOperand, ensure};
 use super::keys::{INPUT, OpInfo, ParamKind, optional, required};
 use super::places::{ANYWHERE, KernelPosition};
 use super::spec_node::SpecNode;
@@ -13,7 +13,7 @@ use crate::spec_text::Result as SpecResult;
 use kernmill_kernels_gen::row_op::{RmsNormRow, RowPlace};
 use kernmill_plan::limit;
 
-/// `x; weight -> f32`: divides rows, or each head of them, by their root mean square.
+/// `x; [weight] -> f32`: divides rows, or each head of them, by their root mean square.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmsNorm {
     /// Added to the mean square.
@@ -29,7 +29,7 @@ pub static KINDS: [Outline; 2] = [
                 name: "rms_norm",
                 params: &[
                     INPUT,
-                    required("weight", ParamKind::Tensor),
+                    optional("weight", ParamKind::Tensor),
                     required("eps", ParamKind::Number),
                     optional("head_dim", ParamKind::Number),
                 ],
@@ -59,7 +59,7 @@ pub static KINDS: [Outline; 2] = [
     },
 ];
 
-const FORM: OpForm = OpForm::new(&[Input::F32], &[TensorOperand::new("weight", Role::Vector, PLAIN)]);
+const FORM: OpForm = OpForm::new(&[Input::F32], &[TensorOperand::optional("weight", Role::Vector)]);
 
 impl OpDef for RmsNorm {
     fn kind(&self, _: usize) -> OpKind {
@@ -84,11 +84,15 @@ impl OpDef for RmsNorm {
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
-        let (x, weight, eps) = (node.inputs[0], state.dense(node.tensors[0]), self.eps);
+        let (x, eps) = (node.inputs[0], self.eps);
+        let weight = node.tensors.first().map(|&weight| state.dense(weight));
         let rows = state.f32s(x).chunks_exact(self.head_dim.unwrap_or(state.cols(x)));
         let normed = rows.flat_map(|row| {
             let r = 1.0 / (sum_squares(row) / row.len() as f32 + eps).sqrt();
-            row.iter().zip(weight).map(move |(x, w)| (x * r) * w)
+            row.iter().enumerate().map(move |(i, x)| match weight {
+                Some(weight) => (x * r) * weight[i],
+                None => x * r,
+            })
         });
         Data::F32(normed.collect())
     }
@@ -111,7 +115,7 @@ impl OpDef for RmsNorm {
 
 impl RmsNorm {
     fn on(&self, node: &Node, x: RowPlace<ValueId>, out: RowPlace<ValueId>) -> GraphRowOp {
-        let weight = OperandRef::Tensor(node.tensors[0]);
+        let weight = node.tensors.first().map(|&weight| OperandRef::Tensor(weight));
         RmsNormRow { x, weight, eps: self.eps.into(), head_dim: self.head_dim, out }.into()
     }
 }
@@ -127,13 +131,17 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let message = format!("{cols} columns do not divide into heads of {normed}");
         return Err(at.at("head_dim", &message, format!("expected a divisor of {cols}")));
     }
-    let weight = at.tensor("weight", Role::Vector)?;
-    at.check_shape("weight", weight, &[normed]).map_err(|error| match at.shape(weight)[..] {
-        [width] if head_dim.is_none() && width < cols && cols.is_multiple_of(width) => {
-            error.help(format!("`head_dim = {width}` makes it a norm of each head"))
-        }
-        _ => error,
-    })?;
+    let mut weights = vec![];
+    if at.has("weight") {
+        let weight = at.tensor("weight", Role::Vector)?;
+        at.check_shape("weight", weight, &[normed]).map_err(|error| match at.shape(weight)[..] {
+            [width] if head_dim.is_none() && width < cols && cols.is_multiple_of(width) => {
+                error.help(format!("`head_dim = {width}` makes it a norm of each head"))
+            }
+            _ => error,
+        })?;
+        weights.push(weight);
+    }
     let eps = at.positive("eps", "eps")?;
-    Ok(at.push(Type::F32(rows, cols), RmsNorm { eps, head_dim }, vec![x], vec![weight]))
+    Ok(at.push(Type::F32(rows, cols), RmsNorm { eps, head_dim }, vec![x], weights))
 }

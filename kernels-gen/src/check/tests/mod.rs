@@ -366,7 +366,7 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
             RowType::F32(24),
             RmsNormRow {
                 x: RowPlace::Row(x),
-                weight: 2,
+                weight: Some(2),
                 eps: 0.0.into(),
                 head_dim: None,
                 out: RowPlace::Row(out),

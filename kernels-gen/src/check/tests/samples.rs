@@ -56,7 +56,7 @@ pub fn top_k(x: ValId, experts: usize, k: usize, out: ValId) -> TopKRow {
 
 fn norm(x: ValId, out: ValId) -> RowOp {
     let (x, out) = (RowPlace::Row(x), RowPlace::Row(out));
-    RmsNormRow { x, weight: 1, eps: 1e-5.into(), head_dim: None, out }.into()
+    RmsNormRow { x, weight: Some(1), eps: 1e-5.into(), head_dim: None, out }.into()
 }
 
 pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<RowOp>) -> MatrixPart {

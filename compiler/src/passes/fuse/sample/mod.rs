@@ -13,9 +13,9 @@ use crate::ir::RowKind;
 use crate::ir::expr::ExprFunction;
 use crate::ir::ops::sample::{Sizes, TOP_K, expression};
 use crate::ir::{
-    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, MatMul, OpKind, RmsNorm, Role,
-    Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, Rows, SelectRows, TensorId, TensorSource, Type,
-    ValueId,
+    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, LayerNorm, MatMul, OpKind,
+    RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, Rows, SelectRows, TensorId,
+    TensorSource, Type, ValueId,
 };
 use crate::random::Rng;
 use facts::PatternValues;
@@ -170,7 +170,16 @@ impl Make {
             "expert_linear" => self.expert_linear(name, inputs[0], inputs[1], self.facts.cols(name)),
             "rms_norm" => {
                 let weight = self.vector(&format!("{name}.norm.weight"), self.ty(inputs[0]).cols());
-                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, inputs, &[weight])
+                let weights: &[TensorId] = if self.rng.one_in(4) { &[] } else { &[weight] };
+                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, inputs, weights)
+            }
+            "layer_norm" => {
+                let cols = self.ty(inputs[0]).cols();
+                let mut tensors = vec![self.vector(&format!("{name}.norm.weight"), cols)];
+                if self.rng.one_in(2) {
+                    tensors.push(self.vector(&format!("{name}.norm.bias"), cols));
+                }
+                self.b.node(name, LayerNorm { eps: 1e-5 }, inputs, &tensors)
             }
             "head_norm" => {
                 let head_dim = self.sizes.head_dim;

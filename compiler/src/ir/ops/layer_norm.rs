@@ -1,0 +1,128 @@
+//! `layer_norm`: a row less its mean, divided by its standard deviation, times a weight per column, plus a bias.
+
+use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
+use super::form::{Input, OpForm, Operands, PLAIN, TensorOperand, ensure};
+use super::keys::{INPUT, OpInfo, ParamKind, optional, required};
+use super::places::KernelPosition;
+use super::spec_node::SpecNode;
+use crate::ir::eval::num::{lane_sum, sum_squares};
+use crate::ir::eval::state::{Data, OpState};
+use crate::ir::{GraphRowOp, Node, OperandRef, Role, Type, ValueId};
+use crate::spec_text::Result as SpecResult;
+use kernmill_kernels_gen::row_op::LayerNormRow;
+
+/// `x; weight, [bias] -> f32`: norms rows around their mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerNorm {
+    /// Added to the variance.
+    pub eps: f32,
+}
+
+pub static KINDS: [Outline; 1] = [Outline {
+    spec: &[SpecOp {
+        info: OpInfo {
+            name: "layer_norm",
+            params: &[
+                INPUT,
+                required("weight", ParamKind::Tensor),
+                optional("bias", ParamKind::Tensor),
+                required("eps", ParamKind::Number),
+            ],
+            pattern: &["layer_norm"],
+        },
+        lower,
+    }],
+    places: &[KernelPosition::Rows, KernelPosition::Prologue],
+    passes: true,
+    ..Outline::new("layer_norm", FORM, |at, _| Ok(LayerNorm { eps: at.attribute("eps")? }.into()))
+}];
+
+const FORM: OpForm = OpForm::new(
+    &[Input::F32],
+    &[TensorOperand::new("weight", Role::Vector, PLAIN), TensorOperand::optional("bias", Role::Vector)],
+);
+
+impl OpDef for LayerNorm {
+    fn kind(&self, _: usize) -> OpKind {
+        OpKind(&KINDS[0])
+    }
+
+    fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
+        let eps = self.eps;
+        ensure(eps.is_finite() && eps >= 0.0, || format!("eps = {eps} is not a number >= 0"))?;
+        on.shape(0, &[on.x().cols()])?;
+        on.shape(1, &[on.x().cols()])?;
+        Ok(on.x())
+    }
+
+    fn attributes(&self, _: usize) -> String {
+        format!("(eps={:?})", self.eps)
+    }
+
+    fn eval(&self, state: &mut OpState, node: &Node) -> Data {
+        let (x, weight) = (node.inputs[0], state.dense(node.tensors[0]));
+        let bias = node.tensors.get(1).map(|&bias| state.dense(bias));
+        let rows = state.f32s(x).chunks_exact(state.cols(x));
+        Data::F32(rows.flat_map(|row| self.normed(row, weight, bias)).collect())
+    }
+
+    fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
+        let weight = OperandRef::Tensor(node.tensors[0]);
+        let bias = node.tensors.get(1).map(|&bias| OperandRef::Tensor(bias));
+        let (x, eps, out) = (node.inputs[0], self.eps.into(), node.output);
+        Some(LayerNormRow { x, weight, bias, eps, out }.into())
+    }
+
+    fn multiples(&self, width: usize) -> Vec<(&'static str, usize, usize)> {
+        vec![("the width", width, 16)]
+    }
+}
+
+impl LayerNorm {
+    fn normed(&self, row: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+        let n = row.len() as f32;
+        let mean = lane_sum(row, 0) / n;
+        let differences: Vec<f32> = row.iter().map(|x| x - mean).collect();
+        let r = 1.0 / (sum_squares(&differences) / n + self.eps).sqrt();
+        let scaled = differences.iter().zip(weight).map(|(d, w)| (d * r) * w);
+        match bias {
+            Some(bias) => scaled.zip(bias).map(|(y, b)| y + b).collect(),
+            None => scaled.collect(),
+        }
+    }
+}
+
+fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
+    let (x, rows, cols) = at.input("input")?;
+    let mut tensors = vec![at.vector("weight", cols)?];
+    if at.has("bias") {
+        tensors.push(at.vector("bias", cols)?);
+    }
+    let eps = at.positive("eps", "eps")?;
+    Ok(at.push(Type::F32(rows, cols), LayerNorm { eps }, vec![x], tensors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Rng;
+
+    #[test]
+    fn it_is_the_published_norm() {
+        let mut rng = Rng::new(5);
+        let mut random = |shift: f32| -> Vec<f32> { (0..80).map(|_| rng.unit() + shift).collect() };
+        for shift in [0.0, 3.0, -40.0] {
+            let (x, w, b) = (random(shift), random(1.0), random(0.0));
+            let found = LayerNorm { eps: 1e-5 }.normed(&x, &w, Some(&b));
+            let plain = LayerNorm { eps: 1e-5 }.normed(&x, &w, None);
+            let x: Vec<f64> = x.into_iter().map(f64::from).collect();
+            let mean = x.iter().sum::<f64>() / 80.0;
+            let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 80.0;
+            for i in 0..80 {
+                let scaled = (x[i] - mean) / (variance + 1e-5).sqrt() * f64::from(w[i]);
+                let wrong = (f64::from(found[i]) - scaled - f64::from(b[i])).abs();
+                assert!(wrong < 2e-5 && (f64::from(plain[i]) - scaled).abs() < 2e-5, "{shift} {i}: {wrong}");
+            }
+        }
+    }
+}
