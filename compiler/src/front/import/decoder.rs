@@ -166,7 +166,7 @@ impl Decoder {
         w.keys(&file.texts(&[before, after].concat()));
         for (block, nodes, tensors) in self.blocks(file) {
             w.section(&format!("block.{block}"), "");
-            w.keys(&[("inputs", "[\"mlp_in\"]".into())]);
+            w.keys(&[("inputs", "[\"mlp_in\", \"residual\"]".into())]);
             w.nodes(&nodes);
             w.section(&format!("block.{block}.tensors"), "");
             w.keys(&file.texts(&tensors));
@@ -232,15 +232,13 @@ impl Decoder {
                 entry.as_str()
             }
         };
-        let out = match &self.mixture {
-            None => self.mlp(&mut nodes, input, file),
-            Some(mixture) if mixture.by_layer() => {
-                nodes.push(format!("out = \"mlp_out\", block = \"mlp\", mlp_in = \"{input}\""));
-                "mlp_out"
-            }
-            Some(mixture) => self.experts(&mut nodes, mixture, input),
-        };
-        self.join(&mut nodes, "attn_residual", out, self.mlp_name());
+        match &self.mixture {
+            None => self.mlp(&mut nodes, input, "attn_residual", file),
+            Some(mixture) if mixture.by_layer() => nodes.push(format!(
+                "out = \"mlp_residual\", block = \"mlp\", mlp_in = \"{input}\", residual = \"attn_residual\""
+            )),
+            Some(mixture) => self.experts(&mut nodes, mixture, input, "attn_residual"),
+        }
         nodes
     }
 
@@ -250,8 +248,8 @@ impl Decoder {
             return Vec::new();
         };
         let (mut dense, mut experts) = (Vec::new(), Vec::new());
-        self.mlp(&mut dense, "mlp_in", file);
-        self.experts(&mut experts, mixture, "mlp_in");
+        self.mlp(&mut dense, "mlp_in", "residual", file);
+        self.experts(&mut experts, mixture, "mlp_in", "residual");
         vec![
             ("dense", dense, super::tensors::of_mlp(self)),
             ("experts", experts, super::tensors::of_experts(self, mixture)),
@@ -313,14 +311,14 @@ impl Decoder {
         nodes.push(match self.residual_scale {
             None => format!("out = \"{part}_residual\", op = \"add\", inputs = [\"{x}\", \"{out}\"]"),
             Some(scale) => format!(
-                "out = \"{part}_residual\", op = \"elementwise\", inputs = [\"{x}\", \"{out}\"], \
+                "out = \"{part}_residual\", op = \"elementwise\", inputs = [\"{out}\", \"{x}\"], \
                  expr = \"{x} + {out} * {scale:?}\""
             ),
         });
     }
 
-    /// Gate, up, activation and down, from `input`.
-    fn mlp(&self, nodes: &mut Vec<String>, input: &str, file: &dyn TensorFile) -> &'static str {
+    /// Gate, up, activation and down, from `input`, added to `residual`.
+    fn mlp(&self, nodes: &mut Vec<String>, input: &str, residual: &str, file: &dyn TensorFile) {
         let mlp = |out: &'static str, input: &str| {
             let stays = when(file.is_in_blocks(out), ", activations = \"f32_in_last_layer\"");
             linear(out, input, self.mlp_bias) + stays
@@ -332,11 +330,11 @@ impl Decoder {
             format!("out = \"act\", op = \"glu\", gate = \"gate\", up = \"up\", expr = \"{activation}\""),
             mlp("down", "act"),
         ]);
-        "down"
+        self.join(nodes, residual, "down", "mlp");
     }
 
-    /// The router, the chosen experts, and what every token passes beside them.
-    fn experts(&self, nodes: &mut Vec<String>, mixture: &Mixture, input: &str) -> &'static str {
+    /// The router, the chosen experts, and what every token passes beside them, added to `residual`.
+    fn experts(&self, nodes: &mut Vec<String>, mixture: &Mixture, input: &str, residual: &str) {
         let activation = &self.activation;
         let bias = when(mixture.choice_bias, ", bias = \"choice_bias\"");
         let biases = when(
@@ -354,27 +352,30 @@ impl Decoder {
                  up = \"up\", down = \"down\", {biases}activation = \"{activation}\""
             ),
         ]);
-        let Some((_, gated)) = mixture.shared else { return "moe" };
+        let Some((_, gated)) = mixture.shared else { return self.join(nodes, residual, "moe", self.mlp_name()) };
+        // The experts are added first, so that each sum is with the product that it follows.
+        nodes.push(format!("out = \"experts_residual\", op = \"add\", inputs = [\"{residual}\", \"moe\"]"));
         nodes.extend([
             linear("shared_gate", input, false),
             linear("shared_up", input, false),
-            format!("out = \"shared_act\", op = \"glu\", gate = \"shared_gate\", up = \"shared_up\", expr = \"{activation}\""),
+            format!(
+                "out = \"shared_act\", op = \"glu\", gate = \"shared_gate\", up = \"shared_up\", \
+                 expr = \"{activation}\""
+            ),
             linear("shared_down", "shared_act", false),
         ]);
-        let shared = match gated {
-            false => "shared_down",
-            true => {
-                nodes.push(linear("shared_router", input, false));
-                nodes.push(
-                    "out = \"shared\", op = \"elementwise\", inputs = [\"shared_down\", \"shared_router\"], \
-                     expr = \"shared_down * sigmoid(shared_router)\""
-                        .into(),
-                );
-                "shared"
-            }
-        };
-        nodes.push(format!("out = \"all_experts\", op = \"add\", inputs = [\"moe\", \"{shared}\"]"));
-        "all_experts"
+        let out = format!("{}_residual", self.mlp_name());
+        if gated {
+            nodes.push(linear("shared_router", input, false));
+            nodes.push(format!(
+                "out = \"{out}\", op = \"elementwise\", inputs = [\"experts_residual\", \"shared_down\", \
+                 \"shared_router\"], expr = \"experts_residual + shared_down * sigmoid(shared_router)\""
+            ));
+        } else {
+            nodes.push(format!(
+                "out = \"{out}\", op = \"add\", inputs = [\"experts_residual\", \"shared_down\"]"
+            ));
+        }
     }
 
     /// Values by layer: windows, RoPEs, and the kinds of MLP.
