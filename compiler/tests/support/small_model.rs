@@ -2,9 +2,9 @@
 
 use kernmill_compiler::ir::expr;
 use kernmill_compiler::ir::{
-    Activations, Attention, Elementwise, Embed, ExpertSum, Factor, Graph, GraphBuilder, GraphError,
-    LayerNorm, MatMul, RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows,
-    TensorId, TensorSource, ValueId,
+    Activations, Attention, Broadcast, Elementwise, Embed, ExpertSum, Factor, Graph, GraphBuilder,
+    GraphError, LayerNorm, MatMul, RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect,
+    SelectRows, TensorId, TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
@@ -88,6 +88,10 @@ pub struct Twist {
     pub gated_attention: bool,
     /// Each head of q and k is normed before RoPE.
     pub head_norms: bool,
+    /// The logits go through a soft cap.
+    pub capped_logits: bool,
+    /// The feed-forward part's result is gated by a number for each token, and scaled by a vector.
+    pub gated_layers: bool,
 }
 
 /// The feed-forward part of a layer.
@@ -214,6 +218,7 @@ impl ModelShape {
                 norm_used_twice: rng.one_in(4),
                 gated_attention: rng.one_in(4),
                 head_norms: rng.one_in(3),
+                ..Twist::default()
             },
             f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
             router: random_router(rng),
@@ -223,6 +228,8 @@ impl ModelShape {
             pairs: rng.pick(&[RopePairs::Halves, RopePairs::Halves, RopePairs::Neighbours]),
         };
         shape.table = shape.matrix;
+        shape.twist.capped_logits = rng.one_in(3);
+        shape.twist.gated_layers = rng.one_in(3);
         shape
     }
 
@@ -261,12 +268,16 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
     let mut x = model.b.node("embed", Embed, &[tokens], &[table])?;
     for layer in 0..shape.layers {
         x = model.attention(layer, x)?;
+        let before = x;
         x = match &shape.mlp {
             Mlp::Dense { inner } => model.dense(layer, x, *inner)?,
             Mlp::Experts { experts, top_k, inner, format } => {
                 model.experts(layer, x, *experts, *top_k, *inner, *format)?
             }
         };
+        if shape.twist.gated_layers {
+            x = model.gate(layer, before, x)?;
+        }
     }
     let x = model.b.node("last", SelectRows, &[x], &[])?;
     let x = model.norm("norm", x)?;
@@ -274,8 +285,12 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
     let unembed =
         model.b.tensor("unembed", Role::Matrix, &[shape.vocab, shape.hidden], table_format, source(from));
     let activations = model.activations();
-    let logits =
+    let mut logits =
         model.b.node("logits", MatMul { x: Factor::F32(activations), ..MatMul::LINEAR }, &[x], &[unembed])?;
+    if shape.twist.capped_logits {
+        let expr = expr::parse("5 * tanh(x / 5)", &["x"]).expect("a constant expression");
+        logits = model.b.node("capped", Elementwise { expr }, &[logits], &[])?;
+    }
     model.b.finish(logits)
 }
 
@@ -339,6 +354,16 @@ impl Model<'_> {
             return self.b.node(&name("attn_out"), Elementwise::add(), &[n, out], &[]);
         }
         Ok(out)
+    }
+
+    /// As the shared expert of Qwen2-MoE and the layer scale of Gemma 4.
+    fn gate(&mut self, layer: usize, before: ValueId, x: ValueId) -> Result<ValueId, GraphError> {
+        let name = |what: &str| format!("layers.{layer}.{what}");
+        let gate = self.linear(&name("gate_of_layer"), before, 1, false)?;
+        let scale = self.vector(&name("scale.norm.weight"), self.shape.hidden);
+        let vars = ["gate", "x", "scale"];
+        let expr = expr::parse("sigmoid(gate) * x * scale", &vars).expect("a constant expression");
+        self.b.node(&name("gated_layer"), Broadcast { expr }, &[gate, x], &[scale])
     }
 
     fn dense(&mut self, layer: usize, x: ValueId, inner: usize) -> Result<ValueId, GraphError> {

@@ -36,8 +36,7 @@ impl RowOpCode for ElementwiseRow {
             (RowPlace::Row(out), _) => (check.f32(out)?, 0),
             (RowPlace::Results, item) => item.map_or((0, 0), |item| (item.n, item.units)),
         };
-        let (vars, inputs) = (variables(&self.expr), units + self.inputs.len());
-        check.ensure(vars <= inputs, || format!("its expression reads {vars} inputs, there are {inputs}"))?;
+        check_variables(check, &self.expr, units + self.inputs.len())?;
         for input in &self.inputs {
             check.reads(*input, RowType::F32(n), site.rows)?;
         }
@@ -49,7 +48,7 @@ impl RowOpCode for ElementwiseRow {
             (RowPlace::Row(out), _) => (0, vals[out].len()),
             (RowPlace::Results, item) => item.map_or((0, 0), |item| (item.units, item.columns)),
         };
-        map(&self.expr, units + self.inputs.len(), n).map(MicroKernel::Map).into_iter().collect()
+        ukernels(&self.expr, units + self.inputs.len(), n)
     }
 
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
@@ -69,6 +68,17 @@ impl RowOpCode for ElementwiseRow {
     }
 }
 
+/// An expression of so many inputs reads no others.
+pub(super) fn check_variables(check: &KernelChecker, expr: &Expr, inputs: usize) -> Checked {
+    let vars = variables(expr);
+    check.ensure(vars <= inputs, || format!("its expression reads {vars} inputs, there are {inputs}"))
+}
+
+/// Micro-kernels that [`emit`] calls.
+pub(super) fn ukernels(expr: &Expr, inputs: usize, n: usize) -> Vec<MicroKernel> {
+    map(expr, inputs, n).map(MicroKernel::Map).into_iter().collect()
+}
+
 /// One more than the highest variable of an expression.
 fn variables(expr: &Expr) -> usize {
     let own = if let Expr::Var(i) = expr { i + 1 } else { 0 };
@@ -81,7 +91,7 @@ fn map(expr: &Expr, inputs: usize, n: usize) -> Option<Map> {
 }
 
 /// `out[i] = expr(inputs[..][i])` for i < n. `out` may be one of the inputs.
-fn emit(e: &mut Emit, cx: &Cx, expr: &Expr, inputs: &[Value], out: Value, n: usize) {
+pub(super) fn emit(e: &mut Emit, cx: &Cx, expr: &Expr, inputs: &[Value], out: Value, n: usize) {
     if let Some(map) = map(expr, inputs.len(), n) {
         let rows = e.i64(1);
         e.call(cx.ukernel(MicroKernel::Map(map)), &[&[out], inputs, &[rows]].concat());

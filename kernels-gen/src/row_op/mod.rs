@@ -5,6 +5,7 @@
 //! and a line of the list.
 
 mod bf16;
+mod broadcast;
 mod elementwise;
 mod embed;
 mod expert_sum;
@@ -27,6 +28,7 @@ mod store;
 mod topk;
 pub(crate) mod transform;
 
+pub use broadcast::BroadcastRow;
 pub use elementwise::ElementwiseRow;
 pub use embed::EmbedRow;
 pub use expert_sum::ExpertSumRow;
@@ -105,6 +107,8 @@ row_ops! {
     Round(RoundRow<V>),
     /// An expression of f32.
     Elementwise(ElementwiseRow<V>),
+    /// An expression of f32, some of it spread over the columns.
+    Broadcast(BroadcastRow<V, O>),
     /// Rotates each head.
     Rope(RopeRow<V, O>),
     /// Each head through a Hadamard transform.

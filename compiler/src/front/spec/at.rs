@@ -62,8 +62,11 @@ impl SpecNode for LoweredNode<'_, '_> {
     }
 
     fn tensor(&mut self, key: &str, role: Role) -> Result<TensorId> {
-        let name = self.text(key);
-        self.l.tensor(self.scope, &name, role)
+        self.named_tensor(&self.text(key), role)
+    }
+
+    fn named_tensor(&mut self, name: &Spanned<String>, role: Role) -> Result<TensorId> {
+        self.l.tensor(self.scope, name, role)
     }
 
     fn rope(&self, key: &str) -> Result<u32> {

@@ -248,9 +248,13 @@ impl<'a> GraphLowering<'a> {
                 SpecError::new(source, self.spec.model.name.span.clone(), message, "expected in this model");
             return Err(error.help("end [after] with a `logits` node"));
         };
+        // What the last node makes of the logits takes their place.
+        let last = ValueId(self.graph.values.len() as u32 - 1);
+        let follows = self.read.contains(&logits) && self.ty(last) == self.ty(logits);
+        let output = if follows { last } else { logits };
         for (index, (value, span)) in self.graph.values.iter().skip(1).zip(&self.value_spans).enumerate() {
             let id = ValueId(index as u32 + 1);
-            if id != logits && !self.read.contains(&id) {
+            if id != output && !self.read.contains(&id) {
                 let message = format!("nothing uses the value `{}`", value.name);
                 let label = "expected a later node that reads it";
                 return Err(SpecError::new(source, span.clone(), message, label));
@@ -269,7 +273,7 @@ impl<'a> GraphLowering<'a> {
                 ));
             }
         }
-        Ok(Graph { output: logits, ..self.graph })
+        Ok(Graph { output, ..self.graph })
     }
 
     /// Every table is of the heads of attention.

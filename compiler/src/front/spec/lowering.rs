@@ -86,7 +86,12 @@ impl<'a> GraphLowering<'a> {
 
     /// An argument of `node` as a name.
     pub(crate) fn text(node: &'a NodeDef, key: &str) -> Option<Spanned<String>> {
-        debug_assert!(node.op.params.iter().any(|p| p.name == key && p.kind != ParamKind::Values));
+        debug_assert!(
+            node.op
+                .params
+                .iter()
+                .any(|p| p.name == key && !matches!(p.kind, ParamKind::Values | ParamKind::Tensors))
+        );
         match node.args.get(key) {
             Some(Spanned { value: NodeArg::Text(text), span }) => {
                 Some(Spanned { value: text.clone(), span: span.clone() })

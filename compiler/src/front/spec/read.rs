@@ -267,7 +267,7 @@ fn args(
                 }
                 value => NodeArg::Scalar(value),
             },
-            ParamKind::Values => {
+            ParamKind::Values | ParamKind::Tensors => {
                 NodeArg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
             }
             ParamKind::OneOf(words) => NodeArg::Text(key_word(source, item, words)?),

@@ -1,9 +1,10 @@
 //! `elementwise`: an expression of its inputs, element by element. `add` and `mul` are two such expressions
 //! with names of their own, `glu` is a way to write one of gate and up.
 
+use super::broadcast;
 use super::def::{OpDef, OpKind, Outline, SpecOp};
-use super::form::{Input, MAX_INPUTS, OpForm, Operands, check_expr};
-use super::keys::{INPUTS, OpInfo, ParamKind, required};
+use super::form::{Input, MAX_INPUTS, MAX_VECTORS, OpForm, Operands, check_expr};
+use super::keys::{INPUTS, OpInfo, ParamKind, optional, required};
 use super::places::{ANYWHERE, KernelPosition, KernelTemplate};
 use super::sample::expression;
 use super::spec_node::SpecNode;
@@ -29,7 +30,11 @@ pub static KINDS: [Outline; 3] = [
             SpecOp {
                 info: OpInfo {
                     name: "elementwise",
-                    params: &[required("inputs", ParamKind::Values), required("expr", ParamKind::Expr)],
+                    params: &[
+                        required("inputs", ParamKind::Values),
+                        optional("vectors", ParamKind::Tensors),
+                        required("expr", ParamKind::Expr),
+                    ],
                     pattern: &["elementwise"],
                 },
                 lower,
@@ -52,7 +57,7 @@ pub static KINDS: [Outline; 3] = [
         sample: |expr, inputs| {
             Some(Elementwise { expr: expr.cloned().unwrap_or_else(|| expression(inputs)) }.into())
         },
-        ..Outline::new("elementwise", OpForm::variadic(&[Input::F32]), |at, _| {
+        ..Outline::new("elementwise", OpForm::variadic(&[Input::F32], &[]), |at, _| {
             let names: Vec<String> = (0..MAX_INPUTS).map(|i| format!("x{i}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             Ok(Elementwise { expr: at.expr(&names)? }.into())
@@ -141,13 +146,27 @@ impl OpDef for Elementwise {
 }
 
 fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
-    let names = at.texts("inputs");
-    let vars: Vec<&str> = names.iter().map(|n| n.value.as_str()).collect();
-    if vars.len() > MAX_INPUTS {
-        let message = format!("{} inputs", vars.len());
+    let mut names = at.texts("inputs");
+    if names.len() > MAX_INPUTS {
+        let message = format!("{} inputs", names.len());
         return Err(at.at("inputs", &message, format!("expected at most {MAX_INPUTS}")));
     }
+    let values = names.iter().map(|name| at.value(name)).collect::<SpecResult<Vec<_>>>()?;
+    let types: Vec<Type> = values.iter().map(|value| at.ty(*value)).collect();
+    if at.has("vectors") {
+        let vectors = at.texts("vectors");
+        if vectors.len() > MAX_VECTORS {
+            let message = format!("{} vectors", vectors.len());
+            return Err(at.at("vectors", &message, format!("expected at most {MAX_VECTORS}")));
+        }
+        names.extend(vectors);
+    }
+    let vars: Vec<&str> = names.iter().map(|name| name.value.as_str()).collect();
     let expr = at.expr("expr", &vars)?;
+    let is_narrow = |ty: &Type| matches!(ty, Type::F32(_, 1));
+    if at.has("vectors") || types.iter().any(is_narrow) && !types.iter().all(is_narrow) {
+        return broadcast::lower(at, expr);
+    }
     let (values, ty) = at.same_inputs(1)?;
     Ok(at.push(ty, Elementwise { expr }, values, vec![]))
 }

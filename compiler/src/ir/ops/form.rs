@@ -10,6 +10,9 @@ use std::ops::RangeInclusive;
 /// Inputs of a variadic op at most.
 pub const MAX_INPUTS: usize = 16;
 
+/// Vectors of a variadic op at most.
+pub const MAX_VECTORS: usize = 4;
+
 /// Expressions of nodes nest at most this deep, so that their text parses back.
 const MAX_EXPR_DEPTH: usize = 60;
 
@@ -84,8 +87,8 @@ impl OpForm {
     }
 
     /// A form of one or more inputs of a type.
-    pub const fn variadic(inputs: &'static [Input]) -> OpForm {
-        OpForm { inputs, variadic: true, optional: false, tensors: &[] }
+    pub const fn variadic(inputs: &'static [Input], tensors: &'static [TensorOperand]) -> OpForm {
+        OpForm { inputs, variadic: true, optional: false, tensors }
     }
 
     /// How many inputs there may be.

@@ -10,6 +10,8 @@ pub enum ParamKind {
     Values,
     /// Name of a tensor.
     Tensor,
+    /// Array of names of tensors.
+    Tensors,
     /// A number or expression over dims.
     Number,
     /// A number, an expression, or `"full"`.
@@ -60,6 +62,7 @@ impl ParamKind {
             Value => "the name of a value",
             Values => "an array of names of values",
             Tensor => "the name of a tensor",
+            Tensors => "an array of names of tensors",
             Number => "a number or an expression over dims",
             Window => "a number, an expression over dims, or \"full\"",
             Rope => "the name of a [rope.NAME] section",
@@ -111,7 +114,7 @@ pub const fn optional(name: &'static str, kind: ParamKind) -> NodeKey {
     NodeKey { name, kind, required: false }
 }
 
-use ParamKind::{Expr, Flag, Number, OneOf, Rope, Tensor, Value, Values, Window};
+use ParamKind::{Expr, Flag, Number, OneOf, Rope, Tensor, Tensors, Value, Values, Window};
 
 /// The one input of most operations.
 pub const INPUT: NodeKey = required("input", Value);

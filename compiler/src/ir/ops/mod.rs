@@ -6,6 +6,7 @@
 //! operation, whose code is in `kernels-gen/src/row_op/`.
 
 mod attention;
+mod broadcast;
 mod def;
 mod elementwise;
 mod embed;
@@ -92,6 +93,7 @@ ops! {
     router_topk::RouterTopk,
     expert_sum::ExpertSum,
     elementwise::Elementwise,
+    broadcast::Broadcast,
     select_rows::SelectRows,
     lora_shrink::LoraShrink,
 }

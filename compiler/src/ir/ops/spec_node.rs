@@ -29,6 +29,11 @@ pub trait SpecNode {
     /// # Errors
     /// When it is not there, or has another role already.
     fn tensor(&mut self, key: &str, role: Role) -> Result<TensorId>;
+    /// The tensor of that name, as one of that role.
+    ///
+    /// # Errors
+    /// When it is not there, or has another role already.
+    fn named_tensor(&mut self, name: &Spanned<String>, role: Role) -> Result<TensorId>;
     /// The rope that `key` names, as its place in the graph's list.
     ///
     /// # Errors

@@ -140,7 +140,7 @@ fn check_names(source: &SpecText, op: &ExpandedOp, functions: &[ExprFunction]) -
             let Some(arg) = node.args.get(param.name) else { continue };
             let known = match param.kind {
                 ParamKind::Value | ParamKind::Values => &values,
-                ParamKind::Tensor => &tensors,
+                ParamKind::Tensor | ParamKind::Tensors => &tensors,
                 ParamKind::Rope => {
                     let message = "an op cannot name a [rope.NAME] section";
                     return Err(SpecError::new(source, arg.span.clone(), message, "expected no rope"));

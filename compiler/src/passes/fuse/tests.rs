@@ -183,7 +183,7 @@ fn explains_what_adapters_add() {
 
 #[test]
 fn explains_near_misses() {
-    let twist = Twist { norm_used_twice: true, gated_attention: true, head_norms: false };
+    let twist = Twist { norm_used_twice: true, gated_attention: true, ..Twist::default() };
     let (fused, report) = mini(&ModelShape { twist, ..ModelShape::mini_llama() }, Preset::Faithful);
     expect![[r#"
         random: 51 nodes in 30 groups
