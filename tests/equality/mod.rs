@@ -5,6 +5,7 @@ mod adapters;
 mod allowed;
 mod blocks;
 pub mod drafts;
+pub mod families;
 mod float_env;
 mod kv;
 mod linked;

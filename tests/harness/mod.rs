@@ -5,12 +5,13 @@ use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_compiler::front::import::{from_checkpoint, from_gguf, read_config};
 use kernmill_compiler::front::spec::{Spec, lower};
-use kernmill_compiler::ir::Graph;
+use kernmill_compiler::interp::RawTensor;
+use kernmill_compiler::ir::{Graph, Tensor};
 use kernmill_compiler::output::region::build_weights;
 use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::passes::quant::choose::FormatChoices;
 use kernmill_compiler::pipeline::{Compiled, CompilerOptions, compile};
-use kernmill_compiler::weights::{CheckpointWeights, bind};
+use kernmill_compiler::weights::{CheckpointWeights, WeightSource, bind};
 use kernmill_os::region::WeightRegion;
 use kernmill_plan::program::Program;
 use kernmill_plan::target::Level;
@@ -177,6 +178,33 @@ impl Model {
     /// The model's weights, where packing takes them from.
     pub fn weights(&self) -> CheckpointWeights<'_> {
         CheckpointWeights::new(&self.graph, &self.checkpoint).unwrap()
+    }
+
+    /// Each tensor's data as the checkpoint has it, for the interpreter.
+    pub fn raw(&self) -> Vec<RawTensor> {
+        let weights = self.weights();
+        let read = |tensor: &Tensor| {
+            let experts = if tensor.row_dim() == 0 { 1 } else { tensor.shape[0] };
+            let rows = 0..tensor.shape[tensor.row_dim()];
+            let (mut all, mut blocks, mut scales) = (Vec::new(), Vec::new(), Vec::new());
+            for expert in 0..experts {
+                if tensor.source.scales.is_some() {
+                    let (mut b, mut s) = (Vec::new(), Vec::new());
+                    weights.stored_rows(tensor, expert, rows.clone(), &mut b, &mut s).unwrap();
+                    blocks.extend(b);
+                    scales.extend(s);
+                } else {
+                    let mut part = Vec::new();
+                    weights.f32_rows(tensor, expert, rows.clone(), &mut part).unwrap();
+                    all.extend(part);
+                }
+            }
+            match tensor.source.scales {
+                Some(_) => RawTensor::Mxfp4 { blocks, scales },
+                None => RawTensor::F32(all),
+            }
+        };
+        self.graph.tensors.iter().map(read).collect()
     }
 
     /// The model compiled for the best level of this machine, with its weights packed.

@@ -78,6 +78,17 @@ fn layers_do_not_multiply_without_a_limit() {
         "x+".repeat(5000)
     );
     drop_on("spec", layered(1024, &expr, "v"));
+    // Blocks in layers are two levels, and a rope of none leaves no node behind.
+    let (nothing, used) = (
+        |i: usize, of: usize| {
+            format!("{{ out = \"v{i}\", op = \"rope\", input = \"v{of}\", rope = \"none\" }},")
+        },
+        |i: usize, of: usize| format!("{{ out = \"v{i}\", block = \"b\", v0 = \"v{of}\" }},"),
+    );
+    let first = "{ out = \"v0\", op = \"add\", inputs = [\"x\", \"x\"] },";
+    let chained = |of: &dyn Fn(usize, usize) -> String| (1..300).map(|i| of(i, i - 1)).collect::<String>();
+    let block = format!("[block.b]\ninputs = [\"v0\"]\nnode = [{}]\n", chained(&nothing));
+    drop_on("spec", layered(1024, &format!("{first}{}", chained(&used)), "v299") + &block);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 impl Graph {
     /// Checks that this is a legal graph: unique names; value 0 the token ids and value `i + 1` the output of
     /// node `i`, so that each value has one definition; topological order; legal ops, types, tensors and
-    /// divisibility; attention layers numbered in order and alike; the output f32 `[R, vocab]`.
+    /// divisibility; attention layers numbered in order, and those
+    /// of a kind alike; the output f32 `[R, vocab]`.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -93,7 +94,7 @@ impl Graph {
     }
 
     fn verify_attention(&self) -> Result<(), GraphError> {
-        // By kind of layer: those of a kind share a block table, and all have the same heads.
+        // By kind of layer: those of a kind share a block table, and with it the shape of the blocks.
         let mut first: [Option<&Attention>; 2] = [None; 2];
         let mut layers = 0;
         for node in &self.nodes {
@@ -110,11 +111,10 @@ impl Graph {
                 return error(format!("keys and values are {a}, but {b} in a layer of the same kind before"));
             }
             let heads = |a: &Attention| (a.kv_heads, a.head_dim);
-            let other = first.into_iter().flatten().find(|other| heads(other) != heads(attention));
-            if let Some(other) = other {
-                let (a, b) = (heads(attention), heads(other));
+            let (a, b) = (heads(attention), heads(own));
+            if a != b {
                 return error(format!(
-                    "kv_heads, head_dim = {a:?}, but {b:?} in another layer; all layers share one shape"
+                    "kv_heads, head_dim = {a:?}, but {b:?} in a layer of the same kind before"
                 ));
             }
         }

@@ -352,7 +352,9 @@ impl Decoder {
                  up = \"up\", down = \"down\", {biases}activation = \"{activation}\""
             ),
         ]);
-        let Some((_, gated)) = mixture.shared else { return self.join(nodes, residual, "moe", self.mlp_name()) };
+        let Some((_, gated)) = mixture.shared else {
+            return self.join(nodes, residual, "moe", self.mlp_name());
+        };
         // The experts are added first, so that each sum is with the product that it follows.
         nodes.push(format!("out = \"experts_residual\", op = \"add\", inputs = [\"{residual}\", \"moe\"]"));
         nodes.extend([

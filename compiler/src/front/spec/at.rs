@@ -1,12 +1,13 @@
 //! A node of a spec while it is lowered, as its op sees it.
 
 use super::lowering::{GraphLowering, MAX_EXTENT};
-use super::scope::{NameScope, inner_span};
+use super::scope::{FULL, NameScope, inner_span};
 use super::{NodeArg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::ir::expr;
 use crate::ir::ops::SpecNode;
 use crate::ir::{Activations, Graph, Op, Role, TensorId, Type, ValueId};
 use kernmill_kernels_gen::expr::Expr;
+use kernmill_plan::kv::LayerKind;
 use std::ops::Range;
 
 /// A node being lowered.
@@ -17,8 +18,8 @@ pub(super) struct LoweredNode<'l, 'a> {
     pub(super) scope: &'l NameScope<'a>,
     /// The node.
     pub(super) node: &'a NodeDef,
-    /// The nodes of its section.
-    pub(super) nodes: &'a [NodeDef],
+    /// The names of the values of its section.
+    pub(super) outs: &'l [&'a Spanned<String>],
 }
 
 impl LoweredNode<'_, '_> {
@@ -58,7 +59,7 @@ impl SpecNode for LoweredNode<'_, '_> {
     }
 
     fn value(&mut self, name: &Spanned<String>) -> Result<ValueId> {
-        self.l.lookup(self.scope, name, self.nodes)
+        self.l.lookup(self.scope, name, self.outs)
     }
 
     fn tensor(&mut self, key: &str, role: Role) -> Result<TensorId> {
@@ -70,12 +71,13 @@ impl SpecNode for LoweredNode<'_, '_> {
     }
 
     fn rope(&self, key: &str) -> Result<u32> {
-        let name = self.text(key);
+        let text = self.text(key).value;
+        let name = self.scope.name_of(&text);
         let ropes = || self.l.spec.ropes.iter().map(|rope| rope.name.value.as_str());
-        ropes().position(|rope| rope == name.value).map(|at| at as u32).ok_or_else(|| {
-            let message = format!("there is no [rope.{}]", name.value);
+        ropes().position(|rope| rope == name).map(|at| at as u32).ok_or_else(|| {
+            let message = format!("there is no [rope.{name}]");
             let label = "expected the NAME of a [rope.NAME] section".to_owned();
-            self.error_at(key, &message, label).near(&name.value, ropes())
+            self.error_at(key, &message, label).near(name, ropes())
         })
     }
 
@@ -101,7 +103,7 @@ impl SpecNode for LoweredNode<'_, '_> {
             return Ok(None);
         }
         if let ScalarText::Expr(text) = self.scalar("window").value
-            && (text == "full" || self.scope.values.get(text.as_str()) == Some(&None))
+            && self.scope.name_of(&text) == FULL
         {
             return Ok(None);
         }
@@ -124,10 +126,15 @@ impl SpecNode for LoweredNode<'_, '_> {
     }
 
     fn next_attention(&mut self, kv_heads: usize, head_dim: usize) -> Result<u32> {
-        if *self.l.attention.get_or_insert((kv_heads, head_dim)) != (kv_heads, head_dim) {
-            let message = "attention layers with different KV heads are not supported";
-            let label = "expected the KV heads and head size of the first one".to_owned();
-            return Err(self.error_at("kv_heads", message, label));
+        let (kind, word) = match self.window()? {
+            Some(_) => (LayerKind::Sliding, "with a window"),
+            None => (LayerKind::Full, "without a window"),
+        };
+        let first = *self.l.attention[kind.index()].get_or_insert((kv_heads, head_dim));
+        if first != (kv_heads, head_dim) {
+            let message = format!("attention layers {word} have different heads");
+            let label = format!("expected {} KV heads of {}, as the first one has", first.0, first.1);
+            return Err(self.error_at("kv_heads", &message, label));
         }
         self.l.attention_layers += 1;
         Ok(self.l.attention_layers - 1)
@@ -150,10 +157,7 @@ impl SpecNode for LoweredNode<'_, '_> {
         inputs: Vec<ValueId>,
         tensors: Vec<TensorId>,
     ) -> ValueId {
-        let mut name = self.node.out.value.clone();
-        if let Some(layer) = self.scope.layer {
-            name = format!("layers.{layer}.{name}");
-        }
+        let mut name = self.scope.value_name(&self.node.out.value);
         if let Some(part) = part {
             name = format!("{name}.{part}");
         }

@@ -1,22 +1,19 @@
 //! [`Spec`] to [`Graph`]: instantiates the layers, resolves names. The demands and results of each op are in
-//! its file of `compiler/src/ir/ops/`, tensors are in `lower_tensors`.
+//! its file of `compiler/src/ir/ops/`, layers and blocks in `lower_layers`, tensors in `lower_tensors`.
 
 use super::at::LoweredNode;
 use super::lowering::{GraphLowering, MAX_EXTENT};
-use super::number::Number;
-use super::scope::NameScope;
-use super::{
-    LayerDef, NodeDef, Result, RopeDef, RopeKind, RopeScalingDef, Scalar, ScalarText, Spanned, Spec,
-    SpecError, TensorFormat,
-};
+use super::scope::{NONE, NameScope};
+use super::{NodeDef, Result, RopeDef, RopeKind, RopeScalingDef, Scalar, Spanned, Spec, SpecError};
 use crate::ir::ops;
-use crate::ir::{Graph, RopeParameters, RopeScaling, Type, Value, ValueId};
+use crate::ir::ops::keys::ParamKind;
+use crate::ir::{Graph, Op, RopeParameters, RopeScaling, Type, Value, ValueId};
 use kernmill_kernels_gen::row_op::HeadRotation;
 use kernmill_plan::limit;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::rc::Rc;
 
-/// Layers at most.
-const MAX_LAYERS: u64 = 1024;
 /// Nodes of a graph at most: a short text repeats nodes in many layers.
 const MAX_NODES: usize = 1 << 15;
 
@@ -25,7 +22,7 @@ const MAX_NODES: usize = 1 << 15;
 /// # Errors
 /// The first thing that is wrong, at the place in the spec.
 pub fn lower(spec: &Spec) -> Result<Graph> {
-    let scope = NameScope { spec, layer: None, in_last_layer: false, values: BTreeMap::new() };
+    let scope = NameScope { spec, layer: None, in_last_layer: false, values: Rc::default(), block: None };
     let extent = |scalar: &Scalar, what: &str, most: usize| scope.whole(scalar, what, 1, most as u64);
     let graph = Graph {
         name: spec.model.name.value.clone(),
@@ -46,7 +43,9 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
         read: BTreeSet::new(),
         made: BTreeMap::new(),
         used_tensors: BTreeSet::new(),
-        attention: None,
+        used_blocks: BTreeSet::new(),
+        lowered: 0,
+        attention: [None; 2],
         attention_layers: 0,
         logits: None,
     };
@@ -152,88 +151,76 @@ fn check_dynamic(scope: &NameScope<'_>, original_context: &Scalar) -> Result<()>
 }
 
 impl<'a> GraphLowering<'a> {
-    fn section(&mut self, scope: &NameScope<'a>, nodes: &'a [NodeDef]) -> Result<()> {
-        for node in nodes {
-            self.check_new(scope, node, nodes)?;
-            if self.graph.nodes.len() >= MAX_NODES {
-                let message = format!("the model has more than {MAX_NODES} nodes in all layers");
-                return Err(scope.error(node.op_span.clone(), &message, "expected fewer layers or nodes"));
-            }
-            let value = ops::lower(&mut LoweredNode { l: self, scope, node, nodes })?;
-            self.env.insert(node.out.value.clone(), value);
+    pub(super) fn section(&mut self, scope: &NameScope<'a>, nodes: &'a [NodeDef]) -> Result<()> {
+        let outs: Vec<_> = nodes.iter().map(|node| &node.out).collect();
+        nodes.iter().try_for_each(|node| self.node(scope, node, &outs))
+    }
+
+    pub(super) fn node(
+        &mut self,
+        scope: &NameScope<'a>,
+        node: &'a NodeDef,
+        outs: &[&'a Spanned<String>],
+    ) -> Result<()> {
+        self.begin(scope, &node.out, &node.op_span, outs)?;
+        let value = match self.passed_through(scope, node, outs)? {
+            Some(value) => value,
+            None => ops::lower(&mut LoweredNode { l: self, scope, node, outs })?,
+        };
+        self.env.insert(node.out.value.clone(), value);
+        Ok(())
+    }
+
+    /// Checks that a node, whose op or block is named at `span`, may follow those before.
+    pub(super) fn begin(
+        &mut self,
+        scope: &NameScope<'a>,
+        out: &Spanned<String>,
+        span: &Range<usize>,
+        outs: &[&Spanned<String>],
+    ) -> Result<()> {
+        self.check_new(scope, out, outs)?;
+        self.lowered += 1;
+        if self.lowered.max(self.graph.nodes.len() + 1) > MAX_NODES {
+            let message = format!("the model has more than {MAX_NODES} nodes in all layers");
+            return Err(scope.error(span.clone(), &message, "expected fewer layers or nodes"));
         }
         Ok(())
     }
 
-    fn layers(&mut self, outer: &NameScope<'a>, layer: &'a LayerDef) -> Result<()> {
-        let count = outer.whole(&layer.count, "the number of layers", 1, MAX_LAYERS)? as usize;
-        self.check_carry(outer, layer)?;
-        check_formats(outer, layer, count)?;
-        let outside = self.env.clone();
-        for index in 0..count {
-            let values = layer_values(outer, layer, index, count)?;
-            let in_last_layer = index + 1 == count;
-            let scope = NameScope { spec: outer.spec, layer: Some(index), in_last_layer, values };
-            self.section(&scope, &layer.nodes)?;
-            let mut next = outside.clone();
-            for (name, from) in &layer.carry {
-                let value = self.env[&from.value];
-                self.same_type(&scope, from, self.env[&name.value], value)?;
-                next.insert(name.value.clone(), value);
-            }
-            self.env = next;
+    /// The input of a node whose rope is none.
+    fn passed_through(
+        &mut self,
+        scope: &NameScope<'a>,
+        node: &'a NodeDef,
+        outs: &[&Spanned<String>],
+    ) -> Result<Option<ValueId>> {
+        let named = |kind| {
+            let param = node.op.params.iter().find(|param| param.kind == kind)?;
+            GraphLowering::text(node, param.name)
+        };
+        let is_none = |rope: Spanned<String>| scope.name_of(&rope.value) == NONE;
+        if !named(ParamKind::Rope).is_some_and(is_none) || self.spec.has_rope(NONE) {
+            return Ok(None);
         }
-        Ok(())
+        named(ParamKind::Value).map(|input| self.lookup(scope, &input, outs)).transpose()
     }
 
-    /// A carried value exists on entry and is computed in the layer.
-    fn check_carry(&self, scope: &NameScope<'_>, layer: &LayerDef) -> Result<()> {
-        for (name, from) in &layer.carry {
-            if !self.env.contains_key(&name.value) {
-                let message =
-                    format!("`{}` is carried through the layers but has no first value", name.value);
-                let label = "expected the name of a value of [before]";
-                let error = SpecError::new(scope.source(), name.span.clone(), message, label);
-                return Err(error.near(&name.value, self.env.keys().map(String::as_str)));
-            }
-            let outs = || layer.nodes.iter().map(|n| n.out.value.as_str());
-            if !outs().any(|out| out == from.value) {
-                let message = format!("no node of the layer computes `{}`", from.value);
-                let label = "expected the name of a value of the layer";
-                let error = SpecError::new(scope.source(), from.span.clone(), message, label);
-                return Err(error.near(&from.value, outs()));
-            }
-        }
-        Ok(())
-    }
-
-    fn same_type(
+    fn check_new(
         &self,
         scope: &NameScope<'_>,
-        from: &Spanned<String>,
-        entry: ValueId,
-        exit: ValueId,
+        name: &Spanned<String>,
+        outs: &[&Spanned<String>],
     ) -> Result<()> {
-        let (entry, exit) = (self.ty(entry), self.ty(exit));
-        if entry == exit {
-            return Ok(());
-        }
-        let message =
-            format!("the carried value changes its type: {} becomes {}", entry.in_words(), exit.in_words());
-        Err(scope.error(from.span.clone(), &message, format!("expected {}", entry.in_words())))
-    }
-
-    fn check_new(&self, scope: &NameScope<'_>, node: &NodeDef, nodes: &[NodeDef]) -> Result<()> {
-        let name = &node.out;
         if !self.env.contains_key(&name.value) && name.value != "tokens" {
             return Ok(());
         }
-        let before = nodes.iter().take_while(|n| n.out.span != name.span).find(|n| n.out.value == name.value);
+        let before = outs.iter().take_while(|out| out.span != name.span).find(|out| out.value == name.value);
         let (message, label) = (format!("two values are called `{}`", name.value), "expected a new name");
         let error = SpecError::new(scope.source(), name.span.clone(), message, label);
         Err(match before {
             Some(first) => {
-                let line = scope.source().line_column(first.out.span.start).0;
+                let line = scope.source().line_column(first.span.start).0;
                 error.help(format!("the first is in line {line}"))
             }
             None => error,
@@ -261,9 +248,17 @@ impl<'a> GraphLowering<'a> {
             }
         }
         self.check_ropes()?;
-        let layer_tensors = self.spec.layer.iter().flat_map(|l| &l.tensors).map(|t| (true, t));
-        for (per_layer, tensor) in self.spec.tensors.iter().map(|t| (false, t)).chain(layer_tensors) {
-            if !self.used_tensors.contains(&(per_layer, tensor.name.value.as_str())) {
+        if let Some(block) =
+            self.spec.blocks.iter().find(|b| !self.used_blocks.contains(b.name.value.as_str()))
+        {
+            let message = format!("no layer has [block.{}]", block.name.value);
+            let label = "expected a node of [layer], or one of its values, that names it";
+            return Err(SpecError::new(source, block.name.span.clone(), message, label));
+        }
+        let of_layers = self.spec.layer.iter().flat_map(|layer| &layer.tensors);
+        let of_blocks = self.spec.blocks.iter().flat_map(|block| &block.tensors);
+        for tensor in self.spec.tensors.iter().chain(of_layers).chain(of_blocks) {
+            if !self.used_tensors.contains(&tensor.name.span.start) {
                 let message = format!("nothing uses the tensor `{}`", tensor.name.value);
                 return Err(SpecError::new(
                     source,
@@ -276,59 +271,38 @@ impl<'a> GraphLowering<'a> {
         Ok(Graph { output, ..self.graph })
     }
 
-    /// Every table is of the heads of attention.
+    /// Every table is of the heads of the attention that reads what it rotates.
     fn check_ropes(&self) -> Result<()> {
-        let Some((_, head_dim)) = self.attention else { return Ok(()) };
-        let mut tables = self.spec.ropes.iter().zip(&self.graph.ropes);
-        let Some((def, rope)) = tables.find(|(_, rope)| rope.head.head_dim != head_dim) else {
+        let mut seen = BTreeSet::new();
+        for node in &self.graph.nodes {
+            let Some(attention) = node.op.attention() else { continue };
+            let head_dim = attention.head_dim;
+            let mut left: Vec<ValueId> = node.inputs.clone();
+            while let Some(value) = left.pop() {
+                if value == ValueId(0) || !seen.insert((value, head_dim)) {
+                    continue;
+                }
+                let before = &self.graph.nodes[value.0 as usize - 1];
+                match &before.op {
+                    Op::Rope(rope) => self.check_rope(rope.rope as usize, head_dim)?,
+                    op if op.matmul().is_some() || op.attention().is_some() => {}
+                    _ => left.extend(&before.inputs),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rope(&self, rope: usize, head_dim: usize) -> Result<()> {
+        let (def, found) = (&self.spec.ropes[rope], self.graph.ropes[rope].head.head_dim);
+        if found == head_dim {
             return Ok(());
-        };
-        let (name, found) = (&def.name.value, rope.head.head_dim);
+        }
+        let name = &def.name.value;
         let message =
             format!("[rope.{name}] has heads of {found} elements, those of attention have {head_dim}");
         let label = format!("expected head_dim = {head_dim}");
         let error = SpecError::new(&self.spec.source, def.head_dim.span.clone(), message, label);
         Err(error.help("`rotary_dim` says how many elements of each head rotate, if not all do"))
     }
-}
-
-/// A list of formats has one for every layer.
-fn check_formats(outer: &NameScope<'_>, layer: &LayerDef, count: usize) -> Result<()> {
-    for def in &layer.tensors {
-        if let TensorFormat::ByLayer(list) = &def.format
-            && list.value.len() != count
-        {
-            let (name, listed) = (&def.name.value, list.value.len());
-            let message = format!("tensor `{name}` lists {listed} formats for {count} layers");
-            return Err(outer.error(list.span.clone(), &message, format!("expected {count} formats")));
-        }
-    }
-    Ok(())
-}
-
-fn layer_values<'a>(
-    outer: &NameScope<'a>,
-    layer: &'a LayerDef,
-    index: usize,
-    count: usize,
-) -> Result<BTreeMap<&'a str, Option<Number>>> {
-    let mut values = BTreeMap::new();
-    for def in &layer.values {
-        let items = &def.items.value;
-        if outer.spec.dims.contains_key(&def.name.value) {
-            let message = format!("`{}` is both a dim and a per-layer value", def.name.value);
-            return Err(outer.error(def.name.span.clone(), &message, "expected a new name"));
-        }
-        if !def.cycle && items.len() != count {
-            let message = format!("`{}` lists {} values for {count} layers", def.name.value, items.len());
-            return Err(outer.error(def.items.span.clone(), &message, format!("expected {count} values")));
-        }
-        let item = &items[index % items.len()];
-        let value = match &item.value {
-            ScalarText::Expr(text) if text == "full" => None,
-            _ => Some(outer.evaluate(item)?),
-        };
-        values.insert(def.name.value.as_str(), value);
-    }
-    Ok(values)
 }

@@ -22,22 +22,29 @@ impl<'a> GraphLowering<'a> {
             (Some(layer), Some(_)) => &layer.tensors,
             _ => &[],
         };
-        let (per_layer, def) = match (find(layer_defs), find(&self.spec.tensors)) {
-            (Some(def), _) => (true, def),
-            (None, Some(def)) => (false, def),
-            (None, None) => {
+        let (block_defs, block): (&[TensorDef], _) = match scope.block {
+            Some((block, _)) => (&block.tensors, block.name.value.as_str()),
+            None => (&[], ""),
+        };
+        let (in_layer, in_block) = (format!("layers.{}", scope.layer.unwrap_or(0)), find(block_defs));
+        let (full, def) = match (in_block, find(layer_defs), find(&self.spec.tensors)) {
+            (Some(def), ..) => (format!("{in_layer}.{block}.{}", name.value), def),
+            (None, Some(def), _) => (format!("{in_layer}.{}", name.value), def),
+            (None, None, Some(def)) => (name.value.clone(), def),
+            (None, None, None) => {
                 let message = format!("there is no tensor `{}`", name.value);
-                let label = "expected the name of a tensor of [tensors] or [layer.tensors]";
+                let label = match scope.block {
+                    Some(_) => {
+                        "expected the name of a tensor of the block, of [layer.tensors] or of [tensors]"
+                    }
+                    None => "expected the name of a tensor of [tensors] or [layer.tensors]",
+                };
                 let error = SpecError::new(scope.source(), name.span.clone(), message, label);
-                let known = layer_defs.iter().chain(&self.spec.tensors).map(|t| t.name.value.as_str());
-                return Err(error.near(&name.value, known));
+                let known = block_defs.iter().chain(layer_defs).chain(&self.spec.tensors);
+                return Err(error.near(&name.value, known.map(|t| t.name.value.as_str())));
             }
         };
-        self.used_tensors.insert((per_layer, def.name.value.as_str()));
-        let full = match scope.layer {
-            Some(layer) if per_layer => format!("layers.{layer}.{}", name.value),
-            _ => name.value.clone(),
-        };
+        self.used_tensors.insert(def.name.span.start);
         if let Some(&id) = self.made.get(&full) {
             let other = self.graph.tensors[id.0 as usize].role;
             if other == role {

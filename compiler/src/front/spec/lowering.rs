@@ -1,7 +1,7 @@
 //! The graph while it is made from a spec: values and tensors by their names.
 
 use super::scope::NameScope;
-use super::{NodeArg, NodeDef, Result, Spanned, Spec, SpecError};
+use super::{LayerNode, NodeArg, NodeDef, Result, Spanned, Spec, SpecError};
 use crate::ir::ops::keys::ParamKind;
 use crate::ir::{Graph, Node, Op, TensorId, Type, Value, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,10 +22,14 @@ pub(crate) struct GraphLowering<'a> {
     pub(crate) read: BTreeSet<ValueId>,
     /// Tensors by their full names.
     pub(crate) made: BTreeMap<String, TensorId>,
-    /// `(per layer, name)` of tensors that some node reads.
-    pub(crate) used_tensors: BTreeSet<(bool, &'a str)>,
-    /// KV heads and head_dim of the attention layers.
-    pub(crate) attention: Option<(usize, usize)>,
+    /// Where the names of tensors stand that some node reads.
+    pub(crate) used_tensors: BTreeSet<usize>,
+    /// Names of the blocks that layers have.
+    pub(super) used_blocks: BTreeSet<&'a str>,
+    /// Nodes of the spec so far, each in every layer that has it.
+    pub(super) lowered: usize,
+    /// KV heads and head_dim of the attention layers, by kind of layer.
+    pub(crate) attention: [Option<(usize, usize)>; 2],
     pub(crate) attention_layers: u32,
     pub(crate) logits: Option<ValueId>,
 }
@@ -53,26 +57,27 @@ impl<'a> GraphLowering<'a> {
         output
     }
 
-    /// The value called `name.value`, for a node of `nodes`.
+    /// The value called `name.value`, for a node of a section whose values are `outs`.
     pub(crate) fn lookup(
         &mut self,
         scope: &NameScope<'_>,
         name: &Spanned<String>,
-        nodes: &[NodeDef],
+        outs: &[&Spanned<String>],
     ) -> Result<ValueId> {
         if let Some(&value) = self.env.get(&name.value) {
             return Ok(value);
         }
         let text = &name.value;
-        let later = nodes.iter().find(|n| n.out.value == *text);
+        let later = outs.iter().find(|out| out.value == *text);
         if let Some(later) = later {
-            let line = scope.source().line_column(later.out.span.start).0;
+            let line = scope.source().line_column(later.span.start).0;
             let message = format!("`{text}` is used before it is computed");
             let label = format!("expected a value of a node above; `{text}` is computed in line {line}");
             return Err(SpecError::new(scope.source(), name.span.clone(), message, label)
                 .help("nodes run from top to bottom; `carry` hands a value to the next layer"));
         }
-        let in_layer = self.spec.layer.as_ref().is_some_and(|l| l.nodes.iter().any(|n| n.out.value == *text));
+        let is_it = |node: &LayerNode| node.out().value == *text;
+        let in_layer = self.spec.layer.as_ref().is_some_and(|layer| layer.nodes.iter().any(is_it));
         let message = format!("there is no value `{text}`");
         let error =
             SpecError::new(scope.source(), name.span.clone(), message, "expected a value of a node above");
@@ -80,6 +85,12 @@ impl<'a> GraphLowering<'a> {
             return Err(
                 error.help(format!("`{text}` is inside the layer: `carry` it to use it after the layers"))
             );
+        }
+        if let (true, Some((block, _))) = (in_layer, scope.block) {
+            let block = &block.name.value;
+            return Err(error.help(format!(
+                "`{text}` is a value of the layer: [block.{block}] needs it as one of its `inputs`"
+            )));
         }
         Err(error.near(text, self.env.keys().map(String::as_str)))
     }

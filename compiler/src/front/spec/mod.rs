@@ -6,11 +6,16 @@
 pub mod number;
 
 mod at;
+#[cfg(test)]
+mod block_tests;
 mod expand;
 mod lower;
+mod lower_layers;
 mod lower_tensors;
 mod lowering;
 mod read;
+mod read_layers;
+mod read_nodes;
 mod read_tensors;
 mod scope;
 pub(crate) mod section;
@@ -19,7 +24,7 @@ mod tests;
 
 pub use expand::ExpandedOp;
 pub use lower::lower;
-pub(crate) use read::nodes;
+pub(crate) use read_nodes::nodes;
 pub(crate) use scope::inner_span;
 
 pub use crate::spec_text::{Result, Spanned, SpecError, SpecText};
@@ -47,6 +52,8 @@ pub struct Spec {
     pub tensors: Vec<TensorDef>,
     /// Nodes before the layers.
     pub before: Vec<NodeDef>,
+    /// `[block.NAME]`, in order of appearance.
+    pub blocks: Vec<BlockDef>,
     /// `[layer]`, if there is one.
     pub layer: Option<LayerDef>,
     /// Nodes after the layers.
@@ -188,6 +195,49 @@ pub struct LayerDef {
     /// `[layer.tensors]`.
     pub tensors: Vec<TensorDef>,
     /// Nodes of a layer.
+    pub nodes: Vec<LayerNode>,
+}
+
+/// A node of a layer.
+#[derive(Clone, Debug)]
+pub enum LayerNode {
+    /// An operation.
+    Op(NodeDef),
+    /// A block in its place.
+    Block(BlockUse),
+}
+
+impl LayerNode {
+    /// Name of the value it computes.
+    pub fn out(&self) -> &Spanned<String> {
+        match self {
+            LayerNode::Op(node) => &node.out,
+            LayerNode::Block(used) => &used.out,
+        }
+    }
+}
+
+/// `{ out = "y", block = "mlp", x = "mlp_in" }`: a block, its inputs bound to values of the layer.
+#[derive(Clone, Debug)]
+pub struct BlockUse {
+    /// Name of the value, which the block's last node computes.
+    pub out: Spanned<String>,
+    /// A block, or a per-layer value that names one.
+    pub block: Spanned<String>,
+    /// Inputs of the block and the values that they are.
+    pub inputs: Vec<(Spanned<String>, Spanned<String>)>,
+}
+
+/// `[block.NAME]`: nodes that layers may have.
+#[derive(Clone, Debug)]
+pub struct BlockDef {
+    /// Name of the block.
+    pub name: Spanned<String>,
+    /// The values that its nodes read, by the names they have there.
+    pub inputs: Vec<Spanned<String>>,
+    /// `[block.NAME.tensors]`.
+    pub tensors: Vec<TensorDef>,
+    /// Its nodes, of which the last computes what the block gives.
     pub nodes: Vec<NodeDef>,
 }
 
@@ -198,7 +248,7 @@ pub struct LayerValueDef {
     pub name: Spanned<String>,
     /// Whether `items` repeat; else there is one per layer.
     pub cycle: bool,
-    /// Numbers, or `"full"`.
+    /// Numbers, names of blocks and ropes, `"full"` or `"none"`.
     pub items: Spanned<Vec<Scalar>>,
 }
 
@@ -242,6 +292,16 @@ impl Spec {
     /// The first thing that is wrong, with its place.
     pub fn parse(name: &str, text: &str) -> Result<Spec> {
         Spec::parse_with(name, text, &Language::default())
+    }
+
+    /// The block of that name.
+    pub(crate) fn block(&self, name: &str) -> Option<&BlockDef> {
+        self.blocks.iter().find(|block| block.name.value == name)
+    }
+
+    /// Whether there is a rope of that name.
+    pub(crate) fn has_rope(&self, name: &str) -> bool {
+        self.ropes.iter().any(|rope| rope.name.value == name)
     }
 
     /// Parses a spec as [`Spec::parse`] does, in a language with more functions and ops.

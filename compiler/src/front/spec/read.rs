@@ -1,21 +1,18 @@
 //! TOML to [`Spec`]: structure, names, types of keys.
 
+use super::read_layers::{blocks, layer};
+use super::read_nodes::nodes;
 use super::read_tensors::tensors;
 use super::section::{
-    SpannedValue, SpecSection, array, boolean, check_name, one_of, scalar, scalars, string, strings,
+    SpannedValue, SpecSection, boolean, check_name, one_of, scalar, scalars, string, strings,
 };
 use super::{
-    ExpandedOp, Language, LayerDef, LayerValueDef, ModelSection, NodeArg, NodeDef, Result, RopeDef, RopeKind,
-    RopeScalingDef, ScalarText, Spanned, Spec, SpecError, SpecText, scope,
+    ExpandedOp, Language, ModelSection, NodeDef, Result, RopeDef, RopeKind, RopeScalingDef, Spec, SpecError,
+    SpecText, scope,
 };
-use crate::ir::ops::keys::{KeyWords, OpInfo, ParamKind};
-use crate::ir::ops::spec_ops;
 use kernmill_kernels_gen::row_op::RopePairs;
 use std::collections::BTreeMap;
 use toml::de::DeTable;
-
-/// Nodes of a section at most.
-const MAX_NODES: usize = 1 << 15;
 
 /// Reads the whole document.
 pub(super) fn spec(source: &SpecText, language: &Language) -> Result<Spec> {
@@ -24,7 +21,7 @@ pub(super) fn spec(source: &SpecText, language: &Language) -> Result<Spec> {
         SpecError::new(source, span, format!("not TOML: {}", e.message()), "here")
     })?;
     let root = SpecSection::root(source, document.get_ref(), "the spec")
-        .only(&["model", "dims", "rope", "tensors", "before", "layer", "after"])?;
+        .only(&["model", "dims", "rope", "tensors", "before", "block", "layer", "after"])?;
     let dims = match root.get("dims") {
         Some(item) => dims(&SpecSection::new(source, item, "[dims]")?)?,
         None => BTreeMap::new(),
@@ -38,6 +35,7 @@ pub(super) fn spec(source: &SpecText, language: &Language) -> Result<Spec> {
             .get("tensors")
             .map_or(Ok(Vec::new()), |item| tensors(source, item, "[tensors]", false))?,
         before: nodes_section(source, root.get("before"), "[before]", &language.ops)?,
+        blocks: root.get("block").map_or(Ok(Vec::new()), |item| blocks(source, item, &language.ops))?,
         layer: root.get("layer").map(|item| layer(source, item, &language.ops)).transpose()?,
         after: nodes_section(source, root.get("after"), "[after]", &language.ops)?,
         functions: language.functions.clone(),
@@ -151,132 +149,4 @@ fn nodes_section(
     let Some(item) = item else { return Ok(Vec::new()) };
     let section = SpecSection::new(source, item, what)?.only(&["node"])?;
     nodes(source, section.require("node")?, ops)
-}
-
-fn layer(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<LayerDef> {
-    let section = SpecSection::new(source, item, "[layer]")?;
-    let section = section.only(&["count", "carry", "values", "tensors", "node"])?;
-    let mut carry = Vec::new();
-    for (name, item) in SpecSection::new(source, section.require("carry")?, "`carry`")?.entries() {
-        check_name(source, &name)?;
-        carry.push((name, string(source, item)?));
-    }
-    let mut values = Vec::new();
-    if let Some(item) = section.get("values") {
-        for (name, item) in SpecSection::new(source, item, "[layer.values]")?.entries() {
-            check_name(source, &name)?;
-            values.push(layer_value(source, name, item)?);
-        }
-    }
-    Ok(LayerDef {
-        count: scalar(source, section.require("count")?)?,
-        carry,
-        values,
-        tensors: match section.get("tensors") {
-            Some(item) => tensors(source, item, "[layer.tensors]", true)?,
-            None => Vec::new(),
-        },
-        nodes: nodes(source, section.require("node")?, ops)?,
-    })
-}
-
-fn layer_value(source: &SpecText, name: Spanned<String>, item: &SpannedValue<'_>) -> Result<LayerValueDef> {
-    let what = format!("per-layer value `{}`", name.value);
-    let section = SpecSection::new(source, item, &what)?.only(&["cycle", "list"])?;
-    match (section.get("cycle"), section.get("list")) {
-        (Some(items), None) => Ok(LayerValueDef { name, cycle: true, items: scalars(source, items)? }),
-        (None, Some(items)) => Ok(LayerValueDef { name, cycle: false, items: scalars(source, items)? }),
-        _ => Err(SpecError::new(
-            source,
-            item.span(),
-            format!("{what} must have either `cycle` or `list`"),
-            "expected { cycle = [...] } (repeated) or { list = [...] } (one per layer)",
-        )),
-    }
-}
-
-/// Nodes of an array; those of `ops` become the nodes that they stand for.
-/// Nodes, with those that `ops` stand for.
-pub(crate) fn nodes(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<Vec<NodeDef>> {
-    let mut nodes = Vec::new();
-    for item in array(source, item)? {
-        if nodes.len() > MAX_NODES {
-            let message = format!("more than {MAX_NODES} nodes, those that ops stand for included");
-            return Err(SpecError::new(source, item.span(), message, "expected fewer"));
-        }
-        let section = SpecSection::new(source, item, "this node")?;
-        let name = string(source, section.require("op")?)?;
-        match ops.iter().find(|op| op.name.value == name.value) {
-            Some(op) => nodes.extend(op.expand(source, item, &name)?),
-            None => nodes.push(node(source, item, ops)?),
-        }
-    }
-    Ok(nodes)
-}
-
-fn node(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedOp]) -> Result<NodeDef> {
-    let section = SpecSection::new(source, item, "this node")?;
-    let op_name = string(source, section.require("op")?)?;
-    let Some(op) = spec_ops().find(|info| info.name == op_name.value) else {
-        let own = ops.iter().map(|op| op.name.value.as_str());
-        let known: Vec<&str> = spec_ops().map(|info| info.name).chain(own).collect();
-        let message = format!("unknown op `{}`", op_name.value);
-        let label = format!("expected one of: {}", known.join(", "));
-        return Err(SpecError::new(source, op_name.span, message, label).near(&op_name.value, known));
-    };
-    let known: Vec<&str> = ["op", "out"].into_iter().chain(op.params.iter().map(|p| p.name)).collect();
-    let section = SpecSection::new(source, item, &format!("this `{}` node", op.name))?.only(&known)?;
-    let out = string(source, section.require("out")?)?;
-    check_name(source, &out)?;
-    Ok(NodeDef { op, op_span: op_name.span, out, args: args(source, &section, op)? })
-}
-
-/// One of the words.
-fn key_word(source: &SpecText, item: &SpannedValue<'_>, known: &KeyWords) -> Result<String> {
-    let word = string(source, item)?;
-    if known.words.contains(&word.value.as_str()) {
-        return Ok(word.value);
-    }
-    let message = format!("unknown {} `{}`", known.what, word.value);
-    let label = format!("expected {}", known.expected);
-    Err(SpecError::new(source, word.span, message, label).near(&word.value, known.words.iter().copied()))
-}
-
-fn args(
-    source: &SpecText,
-    section: &SpecSection<'_>,
-    op: &'static OpInfo,
-) -> Result<BTreeMap<&'static str, Spanned<NodeArg>>> {
-    let mut args = BTreeMap::new();
-    for param in op.params {
-        let Some(item) = section.get(param.name) else {
-            if param.required {
-                return Err(section.missing(param.name).help(format!(
-                    "`{}` takes `{}`: {}",
-                    op.name,
-                    param.name,
-                    param.kind.expected()
-                )));
-            }
-            continue;
-        };
-        let value = match param.kind {
-            ParamKind::Number | ParamKind::Window => match scalar(source, item)?.value {
-                ScalarText::Expr(text) if text.is_empty() => {
-                    NodeArg::Scalar(ScalarText::Expr(string(source, item)?.value))
-                }
-                value => NodeArg::Scalar(value),
-            },
-            ParamKind::Values | ParamKind::Tensors => {
-                NodeArg::Texts(array(source, item)?.iter().map(|i| string(source, i)).collect::<Result<_>>()?)
-            }
-            ParamKind::OneOf(words) => NodeArg::Text(key_word(source, item, words)?),
-            ParamKind::Flag => NodeArg::Text(boolean(source, item)?.to_string()),
-            ParamKind::Value | ParamKind::Tensor | ParamKind::Rope | ParamKind::Expr => {
-                NodeArg::Text(string(source, item)?.value)
-            }
-        };
-        args.insert(param.name, Spanned { value, span: item.span() });
-    }
-    Ok(args)
 }

@@ -1,9 +1,15 @@
 //! The meaning of expressions and names in a spec, and their places in the file.
 
 use super::number::{self, Number};
-use super::{Result, Scalar, ScalarText, Spec, SpecError, SpecText};
+use super::{BlockDef, Result, Scalar, ScalarText, Spec, SpecError, SpecText};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
+
+/// A window that sees everything.
+pub(crate) const FULL: &str = "full";
+/// A rope that rotates nothing.
+pub(crate) const NONE: &str = "none";
 
 /// The meaning of expressions and names at some place.
 pub(crate) struct NameScope<'a> {
@@ -12,8 +18,17 @@ pub(crate) struct NameScope<'a> {
     pub(crate) layer: Option<usize>,
     /// Whether that is the last layer.
     pub(crate) in_last_layer: bool,
-    /// Per-layer values; `None` is "full".
-    pub(crate) values: BTreeMap<&'a str, Option<Number>>,
+    /// Per-layer values.
+    pub(crate) values: Rc<BTreeMap<&'a str, LayerValue<'a>>>,
+    /// The block that the nodes are of, and the name of its value in the layer.
+    pub(crate) block: Option<(&'a BlockDef, &'a str)>,
+}
+
+/// What a per-layer value is in a layer.
+pub(crate) struct LayerValue<'a> {
+    pub(crate) number: Option<Number>,
+    /// The name of a block or rope, [`FULL`] or [`NONE`].
+    pub(crate) name: Option<&'a str>,
 }
 
 impl<'a> NameScope<'a> {
@@ -30,10 +45,27 @@ impl<'a> NameScope<'a> {
         SpecError::new(self.source(), span, message, label)
     }
 
+    /// The name that `text` stands for: what a per-layer value names, else itself.
+    pub(crate) fn name_of<'n>(&'n self, text: &'n str) -> &'n str {
+        self.values.get(text).and_then(|value| value.name).unwrap_or(text)
+    }
+
+    /// The full name of a value of this place.
+    pub(crate) fn value_name(&self, name: &str) -> String {
+        match (self.layer, self.block) {
+            (Some(layer), Some((block, out))) => match block.nodes.last() {
+                Some(last) if last.out.value == name => format!("layers.{layer}.{out}"),
+                _ => format!("layers.{layer}.{out}.{name}"),
+            },
+            (Some(layer), None) => format!("layers.{layer}.{name}"),
+            _ => name.to_owned(),
+        }
+    }
+
     /// The value of `scalar`.
     pub(crate) fn evaluate(&self, scalar: &Scalar) -> Result<Number> {
         let lookup = |name: &str| match self.values.get(name) {
-            Some(value) => *value,
+            Some(value) => value.number,
             None => self.spec.dims.get(name).copied(),
         };
         let names =

@@ -187,6 +187,12 @@ fn every_kind_of_slip_is_told_with_its_place() {
     for (from, to) in cases {
         told.push_str(&format!("{:?}\n", wrong(from, to)));
     }
+    for (from, to) in block_tests::CASES {
+        assert!(block_tests::RIGHT.contains(from), "{from}");
+        let text = block_tests::RIGHT.replacen(from, to, 1);
+        let error = Spec::parse("blocks.toml", &text).and_then(|spec| lower(&spec)).expect_err(to);
+        told.push_str(&format!("{error:?}\n"));
+    }
     expect_test::expect_file!["errors.txt"].assert_eq(&told);
 }
 
@@ -347,6 +353,10 @@ fn hostile_specs_do_not_panic() {
             let key = line.split('=').next().unwrap();
             let _ = graph(&RIGHT.replacen(line, &format!("{key}= {number}"), 1));
         }
+    }
+    let blocks = block_tests::RIGHT;
+    for cut in 0..blocks.len() {
+        let _ = graph(&format!("{}{}", &blocks[..cut], &blocks[(cut + 3).min(blocks.len())..]));
     }
 }
 
