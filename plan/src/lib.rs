@@ -17,3 +17,4 @@ pub mod numeric;
 pub mod probe;
 pub mod program;
 pub mod target;
+pub mod vectors;

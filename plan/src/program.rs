@@ -8,6 +8,7 @@ use crate::hand_out::HandOut;
 use crate::kv::{KvLayers, LayerKind};
 use crate::limit::{BUFFERS, HEAD_DIM, OPERANDS, STEPS};
 use crate::target::Level;
+use crate::vectors::{ModelOutput, VectorForm};
 use serde::{Deserialize, Serialize};
 
 /// Everything the runtime needs besides weights, tokenizer and chat template.
@@ -36,8 +37,10 @@ pub struct ModelInfo {
     pub name: String,
     /// Preset the plan was made with: `exact`, `faithful`, `bf16`, `fast`.
     pub preset: String,
-    /// Vocabulary size: token ids are below it, a row of logits has it.
+    /// Vocabulary size: token ids are below it.
     pub vocab: u32,
+    /// What the program leaves of each row that is asked for.
+    pub output: ModelOutput,
     /// Longest context, in tokens.
     pub max_context: u32,
     /// Attention layers.
@@ -49,6 +52,24 @@ pub struct ModelInfo {
     pub decode_bytes: u64,
     /// Which adapters the program takes; `None` when it was compiled without them.
     pub adapters: Option<Adapters>,
+}
+
+impl ModelInfo {
+    /// Elements of a row that the program leaves: the vocabulary, or the width of vectors.
+    pub fn row_width(&self) -> usize {
+        match self.output {
+            ModelOutput::Logits => self.vocab as usize,
+            ModelOutput::Vectors { width, .. } => width as usize,
+        }
+    }
+
+    /// How rows become vectors; `None` where they are logits.
+    pub fn vectors(&self) -> Option<VectorForm> {
+        match self.output {
+            ModelOutput::Logits => None,
+            ModelOutput::Vectors { form, .. } => Some(form),
+        }
+    }
 }
 
 /// A rotary table: row `p` is `[cos(p*f_0)..cos(p*f_{h-1}), sin(p*f_0)..]`, each times `factor`; see
@@ -70,10 +91,11 @@ pub struct TokenClass {
     /// Steps over the batch, a barrier after each.
     #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
     pub steps: Vec<Step>,
-    /// Steps over one slab of wanted rows; they leave `[logit_rows][vocab]` f32 at `logits`.
+    /// Steps over one slab of wanted rows; they leave `[logit_rows][row_width]` f32 at `logits`.
     #[serde(deserialize_with = "bounded::list::<_, _, STEPS>")]
     pub logit_steps: Vec<Step>,
-    /// Arena offset of the slab of logits, rows [`crate::format::f32_row_stride`]`(vocab)` apart.
+    /// Arena offset of the slab of logits or vectors, rows [`crate::format::f32_row_stride`]`(row_width)`
+    /// apart.
     pub logits: u64,
     /// Every arena buffer of this class, for the memory checker and listings.
     #[serde(deserialize_with = "bounded::list::<_, _, BUFFERS>")]

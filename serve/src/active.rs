@@ -4,6 +4,8 @@ use crate::finish::Finish;
 use crate::guide::ConstraintFollower;
 use crate::request::{Answer, Request};
 use crate::text_maker::{StoppedText, TextMaker};
+use crate::values::ValueMaker;
+use kernmill_plan::program::ModelInfo;
 use kernmill_runtime::draft::{Draft, Drafting, StepCosts};
 use kernmill_runtime::sampler::SamplerError;
 use kernmill_runtime::tokenizer::TokenizerError;
@@ -23,6 +25,8 @@ pub(crate) struct Active {
     pub sampler: Sampler,
     /// By token of the prompt but the first, as far as they are known.
     pub prompt_logprobs: Vec<Option<Logprobs>>,
+    /// Makes numbers of the prompt, where no text is wanted.
+    pub values: Option<ValueMaker>,
     pub guided: Option<Guided>,
     pub drafting: Option<Drafting>,
     /// The draft that may come next, for the scheduler to place.
@@ -44,12 +48,12 @@ pub(crate) struct Active {
 impl Active {
     pub(crate) fn new(
         mut request: Request,
-        vocab: usize,
+        model: &ModelInfo,
         tokenizer: Option<&Tokenizer>,
         drafter: Option<Box<dyn Drafter>>,
         arrived: Duration,
     ) -> Result<Active, TextError> {
-        let mut sampler = Sampler::new(request.sampler.clone(), vocab)?;
+        let mut sampler = Sampler::new(request.sampler.clone(), model.vocab as usize)?;
         sampler.prompt(&request.prompt);
         sampler.resume(&request.written);
         let constraint = request.constraint.take();
@@ -61,6 +65,7 @@ impl Active {
         Ok(Active {
             prompt_logprobs: vec![None; scored],
             known: request.prompt.clone(),
+            values: ValueMaker::of(&request.wanted, model),
             request,
             sequence: None,
             sampler,
@@ -83,6 +88,11 @@ impl Active {
         &self.known[self.request.prompt.len()..]
     }
 
+    /// Whether all of the prompt is computed: nothing of it is found in the prefix cache.
+    pub(crate) fn needs_all(&self) -> bool {
+        self.request.scores_prompt || self.values.as_ref().is_some_and(ValueMaker::needs_all)
+    }
+
     /// Whether its caller has set the flag that ends it.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.request.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
@@ -100,6 +110,9 @@ impl Active {
 
     /// Rows of logits that a part of its tokens is to give.
     pub(crate) fn rows(&self, from: usize, samples: bool, drafts: usize) -> LogitRows {
+        if let Some(values) = &self.values {
+            return values.rows(from, samples);
+        }
         match (samples, from < self.prompt_logprobs.len()) {
             (_, true) => LogitRows::All,
             (true, false) => LogitRows::LastN(1 + drafts as u32),
@@ -111,6 +124,9 @@ impl Active {
     /// `drafts` of its draft. Empty where all logits are wanted: the text is held to no form, or
     /// log-probabilities are asked for, which are of whole rows.
     pub(crate) fn masks(&self, from: usize, drafts: usize) -> Vec<&TokenMask> {
+        if let Some(values) = &self.values {
+            return values.mask().into_iter().collect();
+        }
         let is_scored = self.request.logprobs.is_some() || from < self.prompt_logprobs.len();
         let Some(guided) = self.guided.as_ref().filter(|_| !is_scored) else { return Vec::new() };
         let drafted = (0..drafts).map(|at| self.draft.allowed(at));
@@ -190,6 +206,11 @@ impl Active {
         Answer {
             tokens: self.generated().to_vec(),
             text: self.text,
+            values: if self.first_token.is_some() {
+                self.values.map_or_else(Vec::new, ValueMaker::finish)
+            } else {
+                Vec::new()
+            },
             prompt_tokens: self.request.prompt.len() as u32,
             prompt_logprobs: self.prompt_logprobs.into_iter().map_while(|found| found).collect(),
             cached_tokens,

@@ -23,7 +23,7 @@ impl Serving {
         }
         let Some(planned) = self.scheduler.alone() else { return Ok(false) };
         let Some(active) = self.active.get_mut(&planned.id) else { return Ok(false) };
-        let Some(sequence) = active.sequence else { return Ok(false) };
+        let Some(sequence) = active.sequence.filter(|_| active.values.is_none()) else { return Ok(false) };
         if self.engine.length(sequence).ok() != Some(planned.from) {
             return Ok(false);
         }

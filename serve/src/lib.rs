@@ -38,6 +38,7 @@ mod stats;
 mod text;
 mod text_maker;
 mod thread;
+mod values;
 mod view;
 
 pub use adapters::AdapterQueue;
@@ -56,3 +57,4 @@ pub use serving::{Clock, Serving};
 pub use stats::{ServeStats, WidthStats};
 pub use text::Text;
 pub use thread::{Listener, ServingThread, Ticket};
+pub use values::Wanted;

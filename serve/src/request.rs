@@ -1,6 +1,7 @@
 //! Requests for texts, and their answers.
 
 use crate::finish::Finish;
+use crate::values::Wanted;
 use kernmill_constrain::Constraint;
 use kernmill_runtime::{AdapterUse, DraftStats, Drafter, Guide, Logprobs, SamplerParams, Tenant};
 use kernmill_scheduler::Class;
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub struct Request {
     /// Token ids of the prompt, at least one.
     pub prompt: Vec<u32>,
+    /// What is wanted: a text, or numbers, for which no token is generated.
+    pub wanted: Wanted,
     /// Tokens that are generated at most. With 0 the prompt is run, and stays in the prefix cache.
     pub max_tokens: u32,
     /// How tokens are chosen. The text depends on this and on the prompt, never on what else runs.
@@ -67,6 +70,7 @@ impl Request {
     pub fn greedy(prompt: Vec<u32>, max_tokens: u32) -> Request {
         Request {
             prompt,
+            wanted: Wanted::Text,
             max_tokens,
             sampler: SamplerParams::default(),
             written: Vec::new(),
@@ -90,6 +94,11 @@ impl Request {
         }
     }
 
+    /// A request of class interactive for numbers.
+    pub fn values(prompt: Vec<u32>, wanted: Wanted) -> Request {
+        Request { wanted, drafts: false, ..Request::greedy(prompt, 0) }
+    }
+
     /// Whose cached prompts this request finds.
     pub(crate) fn cache_of(&self) -> Tenant {
         cache_of(self.tenant, self.salt)
@@ -111,6 +120,8 @@ pub struct Answer {
     pub text: String,
     /// The tokens generated, a stop token not included.
     pub tokens: Vec<u32>,
+    /// The numbers that were wanted ([`Request::wanted`]), if it was no text and the prompt was run.
+    pub values: Vec<f32>,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
     /// The logarithms for every token of the prompt but the first, where they were asked for
@@ -143,6 +154,7 @@ impl Answer {
         Answer {
             text: String::new(),
             tokens: Vec::new(),
+            values: Vec::new(),
             prompt_tokens: 0,
             prompt_logprobs: Vec::new(),
             cached_tokens: 0,

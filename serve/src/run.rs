@@ -6,6 +6,7 @@ use crate::event::{RequestEvent, Token};
 use crate::finish::Finish;
 use crate::flight::{EntryInFlight, StepInFlight};
 use crate::serving::Serving;
+use crate::values::ValueMaker;
 use kernmill_runtime::draft::{Chosen, DraftCheck};
 use kernmill_runtime::kv::KvError;
 use kernmill_runtime::sampler::SamplerError;
@@ -28,11 +29,15 @@ struct SamplerChoice<'a> {
     tokens: usize,
     prompt: &'a [u32],
     prompt_logprobs: &'a mut [Option<Logprobs>],
+    values: Option<&'a mut ValueMaker>,
 }
 
 impl SamplerChoice<'_> {
     /// Takes the logits after one of the part's tokens.
     fn take(&mut self, token: usize, logits: &[f32]) {
+        if let Some(values) = &mut self.values {
+            return values.take(token, logits);
+        }
         let next = self.before + token + 1;
         if let (Some(place), Some(id)) = (self.prompt_logprobs.get_mut(next - 1), self.prompt.get(next)) {
             *place = self.check.logprobs(logits, *id).ok();
@@ -131,8 +136,11 @@ impl Serving {
         let now = (self.clock)();
         let Some(active) = self.active.get_mut(&id) else { return Ok(()) };
         active.queued.get_or_insert(now.saturating_sub(active.arrived));
-        if active.request.scores_prompt {
-            // The cache has no logits of a prompt, so that all of it is computed.
+        if let Some(values) = &mut active.values {
+            values.begin();
+        }
+        if active.needs_all() {
+            // The cache has no rows of a prompt, so that all of it is computed.
             active.sequence = Some(self.engine.create_with(&active.request.adapters)?);
             return Ok(());
         }
@@ -196,6 +204,7 @@ impl Serving {
                 tokens: part.to - part.from,
                 prompt: &active.request.prompt,
                 prompt_logprobs: &mut active.prompt_logprobs,
+                values: active.values.as_mut(),
             }));
         }
         // Which part each of the step's entries is.
@@ -212,6 +221,10 @@ impl Serving {
         }
         let chosen = |choice: Mutex<SamplerChoice<'_>>| {
             let choice = choice.into_inner().unwrap_or_else(PoisonError::into_inner);
+            if let Some(values) = choice.values {
+                values.step_ended();
+                return choice.samples.then(Vec::new);
+            }
             choice.samples.then(|| choice.check.finish())
         };
         Ok((choices.into_iter().map(|choice| choice.and_then(chosen)).collect(), ran))
@@ -235,6 +248,7 @@ impl Serving {
             active.note_prompt(now);
         }
         let finish = match active.request.max_tokens {
+            _ if active.values.is_some() => Some(Finish::MaxTokens),
             0 => Some(Finish::MaxTokens),
             _ => self.take_all(part, chosen, &mut outcome, now, on_event),
         };

@@ -9,6 +9,7 @@ use crate::flight::StepInFlight;
 use crate::histories::Histories;
 use crate::request::Request;
 use crate::stats::ServeStats;
+use crate::values::Wanted;
 use crate::view::CacheView;
 use kernmill_constrain::Constraint;
 use kernmill_kv_store::PayloadLayout;
@@ -122,7 +123,8 @@ impl Serving {
     /// Takes up a request. Its text comes in the following ticks.
     ///
     /// # Errors
-    /// When the prompt is empty, too long, or has ids past the vocabulary; when an adapter is not loaded, a
+    /// When the prompt is empty, too long, or has ids past the vocabulary; when the model does not make what
+    /// is wanted; when an adapter is not loaded, a
     /// sampling parameter is out of range, the constraint is another model's, or the scheduler refuses the
     /// request; when another stage of the model cannot be reached.
     pub fn submit(&mut self, mut request: Request) -> Result<RequestId> {
@@ -147,6 +149,10 @@ impl Serving {
             return Err(Error::BadInput(what.to_owned()));
         }
         self.engine.check_tokens(&request.prompt)?;
+        request.wanted.check(self.engine.model())?;
+        if let Wanted::Logits(tokens) = &request.wanted {
+            self.engine.check_tokens(tokens)?;
+        }
         let vocab = self.engine.model().vocab as usize;
         if let Some(width) = request.constraint.as_ref().map(Constraint::width).filter(|w| *w != vocab) {
             let what = format!("the constraint is for a model of {width} logits, this one has {vocab}");
@@ -156,7 +162,16 @@ impl Serving {
         if let Some(adapter) = adapter {
             self.scheduler.adapter_ready(adapter);
         }
+        let own = request.drafter.take();
+        let history = (request.drafts && own.is_none()).then(|| self.histories.of(request.cache_of()));
+        let drafter = own.or_else(|| {
+            let drafter = SuffixDrafter::with_history(history?).with_prediction(&request.prediction);
+            Some(Box::new(drafter) as Box<dyn Drafter>)
+        });
         let now = (self.clock)();
+        let active = Active::new(request, self.engine.model(), self.tokenizer()?, drafter, now);
+        let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
+        let request = &active.request;
         let id = RequestId(self.next);
         let arrival = Arrival {
             id,
@@ -166,7 +181,7 @@ impl Serving {
             deadline: request.within.map(|within| now.saturating_add(within)),
             adapter,
             prompt_tokens: request.prompt.len() as u32,
-            cached_tokens: if request.scores_prompt {
+            cached_tokens: if active.needs_all() {
                 0
             } else {
                 self.engine.cached_tokens(&request.prompt, &request.adapters, request.cache_of())
@@ -174,14 +189,6 @@ impl Serving {
             // A text of no tokens ends where its first one is chosen. The context holds all but the last.
             max_tokens: request.max_tokens.clamp(1, context - request.prompt.len() as u32 + 1),
         };
-        let own = request.drafter.take();
-        let history = (request.drafts && own.is_none()).then(|| self.histories.of(request.cache_of()));
-        let drafter = own.or_else(|| {
-            let drafter = SuffixDrafter::with_history(history?).with_prediction(&request.prediction);
-            Some(Box::new(drafter) as Box<dyn Drafter>)
-        });
-        let active = Active::new(request, vocab, self.tokenizer()?, drafter, now);
-        let active = active.map_err(|error| Error::BadInput(error.to_string()))?;
         self.scheduler.arrive(now, &arrival).map_err(Error::Refused)?;
         self.next += 1;
         self.active.insert(id, active);

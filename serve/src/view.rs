@@ -44,7 +44,7 @@ impl Memory for CacheView<'_> {
 
     fn cached(&self, id: RequestId) -> u32 {
         let Some(active) = self.active.get(&id) else { return 0 };
-        if active.request.scores_prompt {
+        if active.needs_all() {
             return 0;
         }
         self.engine.cached_tokens(&active.known, &active.request.adapters, active.request.cache_of())
@@ -54,10 +54,10 @@ impl Memory for CacheView<'_> {
         let (Some(waiting), Some(other)) = (self.active.get(&id), self.active.get(&other)) else {
             return false;
         };
-        let (asks, makes) = (&waiting.request, &other.request);
-        if asks.scores_prompt || makes.scores_prompt {
+        if waiting.needs_all() || other.needs_all() {
             return false;
         }
+        let (asks, makes) = (&waiting.request, &other.request);
         if asks.adapters != makes.adapters || asks.salt != makes.salt {
             return false;
         }

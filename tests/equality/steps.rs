@@ -58,6 +58,7 @@ fn asked(logits: LogitRows, tokens: usize) -> usize {
         LogitRows::Last => 1,
         LogitRows::LastN(n) => n as usize,
         LogitRows::All => tokens,
+        LogitRows::First => 1,
     }
 }
 

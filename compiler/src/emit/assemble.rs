@@ -14,6 +14,7 @@ use kernmill_plan::program::{
     ItemReads, ModelInfo, Operand, Program, RopeTable, Routing, Step, StepWork, TokenClass, WeightReads,
 };
 use kernmill_plan::target::Level;
+use kernmill_plan::vectors::ModelOutput;
 
 /// Facts about the model that the runtime needs.
 pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelInfo {
@@ -25,6 +26,10 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
         name: graph.name.clone(),
         preset: preset.to_owned(),
         vocab: graph.vocab as u32,
+        output: match graph.vectors {
+            Some(form) => ModelOutput::Vectors { width: graph.value(graph.output).ty.cols() as u32, form },
+            None => ModelOutput::Logits,
+        },
         max_context: graph.max_context as u32,
         kv: kv_layers(graph),
         ropes: ropes.collect(),

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::ir::ops::infer;
 use kernmill_plan::format::WeightFormat;
+use kernmill_plan::vectors::VectorForm;
 use std::collections::HashSet;
 
 /// A graph in the making. Names that are taken get a number appended.
@@ -29,8 +30,16 @@ impl GraphBuilder {
             nodes: Vec::new(),
             ropes: Vec::new(),
             output: ValueId(0),
+            vectors: None,
         };
         GraphBuilder { graph, value_names: HashSet::from(["tokens".into()]), tensor_names: HashSet::new() }
+    }
+
+    /// Says how vectors are made of the output's rows, if they are no logits.
+    #[must_use]
+    pub fn with_vectors(mut self, vectors: Option<VectorForm>) -> GraphBuilder {
+        self.graph.vectors = vectors;
+        self
     }
 
     /// The token ids.

@@ -18,7 +18,8 @@ use std::collections::HashMap;
 /// # Errors
 /// Only on defects.
 pub fn with_adapters(graph: &Graph, format: WeightFormat) -> Result<Graph, GraphError> {
-    let mut builder = GraphBuilder::new(&graph.name, graph.vocab, graph.max_context);
+    let mut builder =
+        GraphBuilder::new(&graph.name, graph.vocab, graph.max_context).with_vectors(graph.vectors);
     for rope in &graph.ropes {
         builder.add_rope(rope.clone());
     }

@@ -35,6 +35,7 @@ pub use uses::Uses;
 use kernmill_kernels_gen::row_op::HeadRotation;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvRow;
+use kernmill_plan::vectors::VectorForm;
 
 /// Index into [`Graph::values`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -315,6 +316,8 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     /// RoPE parameter sets.
     pub ropes: Vec<RopeParameters>,
-    /// The logits, f32 `[Wanted, vocab]`.
+    /// The logits, f32 `[Wanted, vocab]`; or the rows that vectors are made of.
     pub output: ValueId,
+    /// How vectors are made of the output's rows; `None` where they are logits.
+    pub vectors: Option<VectorForm>,
 }

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::ir::ops;
 use kernmill_kernels_gen::row_op::RopePairs;
+use kernmill_plan::vectors::{Pooling, VectorForm};
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -53,14 +54,15 @@ struct GraphReader {
     nodes: Vec<Node>,
     ropes: Vec<RopeParameters>,
     output: Option<ValueId>,
+    vectors: Option<VectorForm>,
 }
 
 impl GraphReader {
     fn finish(self) -> Result<Graph> {
         let (name, vocab, max_context) = self.header.ok_or("no `model` line")?;
         let output = self.output.ok_or("no `output` line")?;
-        let GraphReader { values, left_out, tensors, nodes, ropes, .. } = self;
-        Ok(Graph { name, vocab, max_context, left_out, values, tensors, nodes, ropes, output })
+        let GraphReader { values, left_out, tensors, nodes, ropes, vectors, .. } = self;
+        Ok(Graph { name, vocab, max_context, left_out, values, tensors, nodes, ropes, output, vectors })
     }
 
     fn line(&mut self, line: &str) -> Result<()> {
@@ -79,7 +81,14 @@ impl GraphReader {
                     let ty = at.ty()?;
                     self.define(name, ty)?;
                 }
-                "output" => self.output = Some(self.value(at.name('%')?)?),
+                "output" => {
+                    self.output = Some(self.value(at.name('%')?)?);
+                    if at.eat("vectors") {
+                        let word = at.word()?;
+                        let pooling = Pooling::from_name(word).ok_or_else(|| unknown("pooling", word))?;
+                        self.vectors = Some(VectorForm { pooling, normalise: at.eat("normalised") });
+                    }
+                }
                 other => {
                     return Err(format!(
                         "expected model, left_out, rope, tensor, input, output or a node, found `{other}`"

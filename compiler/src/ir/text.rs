@@ -21,7 +21,12 @@ impl Display for Graph {
         for node in &self.nodes {
             writeln!(f, "{}", self.node_text(node))?;
         }
-        writeln!(f, "output %{}", self.value(self.output).name)
+        write!(f, "output %{}", self.value(self.output).name)?;
+        if let Some(form) = self.vectors {
+            let normalised = if form.normalise { " normalised" } else { "" };
+            write!(f, " vectors {}{normalised}", form.pooling.name())?;
+        }
+        writeln!(f)
     }
 }
 

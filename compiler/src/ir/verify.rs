@@ -9,8 +9,8 @@ use std::collections::HashSet;
 impl Graph {
     /// Checks that this is a legal graph: unique names; value 0 the token ids and value `i + 1` the output of
     /// node `i`, so that each value has one definition; topological order; legal ops, types, tensors and
-    /// divisibility; attention layers numbered in order, and those
-    /// of a kind alike; the output f32 `[R, vocab]`.
+    /// divisibility; attention layers numbered in order, and those of a kind alike; the output f32
+    /// `[R, vocab]`, or of any width where vectors are made of it.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -122,8 +122,13 @@ impl Graph {
     }
 
     fn verify_output(&self) -> Result<(), GraphError> {
-        let wanted = Type::F32(Rows::LogitRows, self.vocab);
-        match self.values.get(self.output.0 as usize) {
+        let found = self.values.get(self.output.0 as usize);
+        let cols = match (self.vectors, found.map(|value| value.ty)) {
+            (Some(_), Some(ty)) => ty.cols(),
+            _ => self.vocab,
+        };
+        let wanted = Type::F32(Rows::LogitRows, cols);
+        match found {
             Some(value) if value.ty == wanted => Ok(()),
             Some(value) => {
                 let message = format!("the output is {}, expected {}", value.ty.text(), wanted.text());

@@ -180,6 +180,7 @@ fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
         Err(CheckError::Model { what, found: value.to_string(), expected: format!("{low}..={high}") })
     };
     in_range("vocab", model.vocab.into(), 1, most::VOCAB as u64)?;
+    in_range("row_width", model.row_width() as u64, 1, most::VOCAB as u64)?;
     in_range("max_context", model.max_context.into(), 1, most::CONTEXT as u64)?;
     let KvLayers { full, sliding, layers } = &model.kv;
     let least = u64::from(!layers.is_empty());
@@ -443,7 +444,7 @@ fn check_first_writes(class: &TokenClass) -> Result<(), CheckError> {
 fn check_logits(program: &Program, class: &TokenClass) -> Result<(), CheckError> {
     let wrong = |message| Err(CheckError::Logits { class: class.max_tokens, offset: class.logits, message });
     let rows = LOGIT_SLAB.min(class.max_tokens as usize);
-    let needed = (rows * f32_row_stride(program.model.vocab as usize)) as u64;
+    let needed = (rows * f32_row_stride(program.model.row_width())) as u64;
     let end = class.steps.len() + class.logit_steps.len();
     let Some(id) = class
         .buffers

@@ -5,6 +5,7 @@ use crate::format::WeightFormat;
 use crate::kv::{KvFormat, KvGeometry, KvLayer, KvPair};
 use crate::program::{RopeTable, StepWork, Symbol, TokenRows, WantedOnly, WeightReads};
 use crate::target::Level;
+use crate::vectors::ModelOutput;
 
 fn buffer(name: &str, offset: u64, bytes: u64, first: u32, last: u32) -> Buffer {
     Buffer { name: name.to_owned(), offset, bytes, first, last }
@@ -97,6 +98,7 @@ fn sound() -> Program {
             name: "tiny".to_owned(),
             preset: "exact".to_owned(),
             vocab,
+            output: ModelOutput::Logits,
             max_context: 64,
             kv: KvLayers {
                 full: GEOMETRY,

@@ -45,12 +45,15 @@ pub enum LogitRows {
     LastN(u32),
     /// After every one.
     All,
+    /// After the first one.
+    First,
 }
 
 impl SequenceTokens<'_> {
     /// Whether any row of logits is wanted.
     pub(super) fn wants_logits(&self) -> bool {
-        !self.tokens.is_empty() && self.logits.wants(self.tokens.len() - 1, self.tokens.len())
+        let ends = [0, self.tokens.len().saturating_sub(1)];
+        !self.tokens.is_empty() && ends.iter().any(|at| self.logits.wants(*at, self.tokens.len()))
     }
 }
 
@@ -63,6 +66,7 @@ impl LogitRows {
             LogitRows::Last => from_end == 1,
             LogitRows::LastN(most) => from_end <= most as usize,
             LogitRows::All => true,
+            LogitRows::First => at == 0,
         }
     }
 }
@@ -74,8 +78,9 @@ pub struct LogitRow<'a> {
     pub entry: usize,
     /// Index of the token among the entry's.
     pub token: usize,
-    /// The logits, `[vocab]`, aligned to 64 bytes. They are gone when the call ends. Those of tokens that no
-    /// mask of the step allows may be anything ([`SequenceTokens::allowed`]).
+    /// The logits, `[vocab]`, aligned to 64 bytes; or the row of a program that makes vectors
+    /// ([`kernmill_plan::program::ModelInfo::output`]). They are gone when the call ends. Logits of tokens
+    /// that no mask of the step allows may be anything ([`SequenceTokens::allowed`]).
     pub logits: &'a [f32],
 }
 

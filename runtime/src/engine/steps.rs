@@ -67,7 +67,10 @@ fn steps<'a>(batch: &[SequenceTokens<'a>], chunk: usize) -> Vec<(Vec<SequenceTok
             let entry = SequenceTokens {
                 sequence: *sequence,
                 tokens: &tokens[from..to],
-                logits: LogitRows::LastN(wanted as u32),
+                logits: match logits {
+                    LogitRows::First if wanted > 0 => LogitRows::First,
+                    _ => LogitRows::LastN(wanted as u32),
+                },
                 allowed,
             };
             if let Some((entries, origins)) = steps.last_mut() {

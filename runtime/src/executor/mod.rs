@@ -92,6 +92,7 @@ pub(crate) struct Executor {
 
 struct OwnLimits {
     vocab: u32,
+    row_width: usize,
     shape: KvShape,
     layers: KvLayers,
 }
@@ -148,7 +149,12 @@ impl Executor {
             dispatching: DispatchState::new(steps.unwrap_or(0), bases.workers),
             classes,
             memory,
-            limits: OwnLimits { vocab: program.model.vocab, shape, layers: program.model.kv.clone() },
+            limits: OwnLimits {
+                vocab: program.model.vocab,
+                row_width: program.model.row_width(),
+                shape,
+                layers: program.model.kv.clone(),
+            },
             pool,
             chosen,
             runs: 0,

@@ -140,7 +140,7 @@ impl Executor {
             DispatchStage { steps: last, first: last_of_all, args: &listed, gather: None },
         ];
         let lora_targets = &self.lora_targets_in_use;
-        let vocab = self.limits.vocab as usize;
+        let width = self.limits.row_width;
         let rows_at = self.memory.arena.as_mut_ptr().cast_const().wrapping_add(class.logits as usize);
         let (pool, memory, state) = (&mut self.pool, &mut self.memory, &mut self.dispatching);
         let mut hand_out = |stages: &[DispatchStage<'_>], slab: Slab, out: &RowsOut<'_>| {
@@ -150,7 +150,7 @@ impl Executor {
             };
             dispatch(pool, memory, state, stages, lora_targets, &timed, to_workers);
         };
-        let slab = Slab::new(rows_at, vocab, 0, first_slab.len());
+        let slab = Slab::new(rows_at, width, 0, first_slab.len());
         if stages.iter().any(|stage| !stage.steps.is_empty()) {
             hand_out(&stages, slab, &out);
         }
@@ -161,7 +161,7 @@ impl Executor {
                 DispatchStage { steps: logits, first: class.steps.len(), args: &args, gather: None },
                 DispatchStage { steps: last, first: last_of_all, args: &listed, gather: None },
             ];
-            let slab = Slab::new(rows_at, vocab, slab * slab_rows, rows.len());
+            let slab = Slab::new(rows_at, width, slab * slab_rows, rows.len());
             hand_out(&stages, slab, &out);
         }
         let arena = self.memory.arena.as_slice();

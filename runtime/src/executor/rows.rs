@@ -10,7 +10,8 @@ pub(crate) type WorkersTake<'a> = dyn Fn(usize, usize, &[f32]) + Sync + 'a;
 pub(super) struct Slab {
     /// The first row, in the arena.
     base: *const u8,
-    vocab: usize,
+    /// Elements of a row.
+    width: usize,
     /// Index of the first row among the wanted ones.
     first: usize,
     rows: usize,
@@ -24,8 +25,8 @@ unsafe impl Send for Slab {}
 
 impl Slab {
     /// `rows` rows at `base`, which must be `rows` times [`f32_row_stride`] bytes of the arena.
-    pub(super) fn new(base: *const u8, vocab: usize, first: usize, rows: usize) -> Slab {
-        Slab { base, vocab, first, rows }
+    pub(super) fn new(base: *const u8, width: usize, first: usize, rows: usize) -> Slab {
+        Slab { base, width, first, rows }
     }
 
     /// Worker `index` of `count` hands out its share.
@@ -40,10 +41,10 @@ impl Slab {
         mut to: impl FnMut(usize, usize, &[f32]),
     ) {
         for row in (index..self.rows).step_by(count) {
-            let at = self.base.wrapping_add(row * f32_row_stride(self.vocab)).cast::<f32>();
+            let at = self.base.wrapping_add(row * f32_row_stride(self.width)).cast::<f32>();
             // SAFETY: the row is inside the arena, aligned to 64 bytes, initialised, and nobody writes it
             // now, says the caller.
-            to(index, self.first + row, unsafe { std::slice::from_raw_parts(at, self.vocab) });
+            to(index, self.first + row, unsafe { std::slice::from_raw_parts(at, self.width) });
         }
     }
 }

@@ -53,11 +53,11 @@ impl ClassBuffers {
     }
 
     /// Adds rows of the slab of logits to `out`.
-    pub fn logits(&mut self, class: &TokenClass, rows: usize, vocab: usize, out: &mut Vec<f32>) {
+    pub fn logits(&mut self, class: &TokenClass, rows: usize, width: usize, out: &mut Vec<f32>) {
         let buffer = self.slab(class);
         buffer.allow(PageAccess::Read);
         for row in 0..rows {
-            let row = &buffer.bytes()[row * f32_row_stride(vocab)..][..vocab * 4];
+            let row = &buffer.bytes()[row * f32_row_stride(width)..][..width * 4];
             out.extend(row.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])));
         }
     }

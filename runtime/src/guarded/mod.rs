@@ -149,7 +149,7 @@ impl<'p> Guarded<'p> {
         });
     }
 
-    /// Runs one batch: the next tokens of some sequences. The logits after every token, `[tokens][vocab]`.
+    /// Runs one batch: the next tokens of some sequences. The rows after every token, `[tokens][row_width]`.
     ///
     /// # Errors
     /// What a step wrote that it says not to write.
@@ -179,13 +179,14 @@ impl<'p> Guarded<'p> {
         let class = &program.classes[at];
         self.classes[at].forget();
         self.steps(at, 0..class.steps.len(), &batch, &[], None)?;
-        let mut out = Vec::with_capacity(count * vocab as usize);
+        let width = program.model.row_width();
+        let mut out = Vec::with_capacity(count * width);
         let wanted: Vec<u32> = (0..count as u32).collect();
         for slab in wanted.chunks(LOGIT_SLAB.min(class.max_tokens as usize)) {
             let all = class.steps.len()..class.steps.len() + class.logit_steps.len();
             self.steps(at, all, &batch, slab, None)?;
             let from = out.len();
-            self.classes[at].logits(class, slab.len(), vocab as usize, &mut out);
+            self.classes[at].logits(class, slab.len(), width, &mut out);
             self.some_tiles(at, &batch, slab, &out[from..])?;
         }
         Ok(out)
@@ -201,7 +202,7 @@ impl<'p> Guarded<'p> {
         all: &[f32],
     ) -> Result<(), String> {
         let program = self.program;
-        let (class, vocab) = (&program.classes[at], program.model.vocab as usize);
+        let (class, vocab) = (&program.classes[at], program.model.row_width());
         let Some(tiles) = VocabTiles::of(class, program) else { return Ok(()) };
         let last = class.steps.len() + class.logit_steps.len() - 1;
         // The last tile, which may not be whole, is among them.

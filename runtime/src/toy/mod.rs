@@ -18,6 +18,7 @@ use kernmill_plan::program::{
     Buffer, CodeBlob, ModelInfo, Operand, Program, Step, StepWork, Symbol, TokenClass, WeightReads,
 };
 use kernmill_plan::target::Level;
+use kernmill_plan::vectors::ModelOutput;
 
 pub(crate) const VOCAB: u32 = 300;
 pub(crate) const WINDOW: u32 = 21;
@@ -69,6 +70,7 @@ fn program(classes: &[u32]) -> Program {
             name: "toy".to_owned(),
             preset: "exact".to_owned(),
             vocab: VOCAB,
+            output: ModelOutput::Logits,
             max_context: MAX_CONTEXT,
             kv: KvLayers {
                 full: geometry(),

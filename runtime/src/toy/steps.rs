@@ -48,21 +48,23 @@ fn step(engine: &mut Engine, batch: &[SequenceTokens<'_>]) -> Result<Rows, Engin
 fn rows_of(at: usize, history: &[u32], entry: &SequenceTokens<'_>) -> Rows {
     let count = entry.tokens.len();
     let wanted = match entry.logits {
-        LogitRows::None => 0,
-        LogitRows::Last => 1,
-        LogitRows::LastN(most) => (most as usize).min(count),
-        LogitRows::All => count,
+        LogitRows::None => 0..0,
+        LogitRows::Last => count - 1..count,
+        LogitRows::LastN(most) => count.saturating_sub(most as usize)..count,
+        LogitRows::All => 0..count,
+        LogitRows::First => 0..1,
     };
     let text = [history, entry.tokens].concat();
     let after = |token: usize| expected(&text[..=history.len() + token]);
-    (count - wanted..count).map(|token| (at, token, after(token))).collect()
+    wanted.map(|token| (at, token, after(token))).collect()
 }
 
 fn any_rows() -> LogitRows {
-    match fastrand::u32(..4) {
+    match fastrand::u32(..5) {
         0 => LogitRows::None,
         1 => LogitRows::Last,
         2 => LogitRows::LastN(fastrand::u32(..6)),
+        3 => LogitRows::First,
         _ => LogitRows::All,
     }
 }

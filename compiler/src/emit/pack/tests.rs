@@ -35,6 +35,7 @@ fn graph(tensors: Vec<Tensor>, used: &[u32]) -> Graph {
         nodes: used.iter().map(node).collect(),
         ropes: vec![],
         output: ValueId(0),
+        vectors: None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::ir::ops::SpecNode;
 use crate::ir::{Activations, Graph, Op, Role, TensorId, Type, ValueId};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::kv::LayerKind;
+use kernmill_plan::vectors::VectorForm;
 use std::ops::Range;
 
 /// A node being lowered.
@@ -140,12 +141,16 @@ impl SpecNode for LoweredNode<'_, '_> {
         Ok(self.l.attention_layers - 1)
     }
 
-    fn set_logits(&mut self, value: ValueId) -> Result<()> {
-        if self.l.logits.is_some() {
-            let message = "a second `logits` node";
+    fn set_output(&mut self, value: ValueId, vectors: Option<VectorForm>) -> Result<()> {
+        if self.l.output.is_some() {
+            let message = match self.node.op.name {
+                "logits" => "a second `logits` node",
+                _ => "a second output",
+            };
             return Err(self.error(self.node.op_span.clone(), message, "expected one in the model".into()));
         }
-        self.l.logits = Some(value);
+        self.l.output = Some(value);
+        self.l.graph.vectors = vectors;
         Ok(())
     }
 

@@ -34,6 +34,7 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
         nodes: Vec::new(),
         ropes: spec.ropes.iter().map(|r| rope(&scope, r)).collect::<Result<_>>()?,
         output: ValueId(0),
+        vectors: None,
     };
     let mut lowering = GraphLowering {
         spec,
@@ -47,7 +48,7 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
         lowered: 0,
         attention: [None; 2],
         attention_layers: 0,
-        logits: None,
+        output: None,
     };
     lowering.section(&scope, &spec.before)?;
     if let Some(layer) = &spec.layer {
@@ -229,11 +230,13 @@ impl<'a> GraphLowering<'a> {
 
     fn finish(self) -> Result<Graph> {
         let source = &self.spec.source;
-        let Some(logits) = self.logits else {
+        let Some(output) = self.output else {
             let message = "no node computes the logits";
             let error =
                 SpecError::new(source, self.spec.model.name.span.clone(), message, "expected in this model");
-            return Err(error.help("end [after] with a `logits` node"));
+            return Err(
+                error.help("end [after] with a `logits` node, or with `embedding` where vectors are wanted")
+            );
         };
         // What the last node makes of the logits takes their place.
         let last = ValueId(self.graph.values.len() as u32 - 1);

@@ -31,7 +31,8 @@ pub(crate) struct GraphLowering<'a> {
     /// KV heads and head_dim of the attention layers, by kind of layer.
     pub(crate) attention: [Option<(usize, usize)>; 2],
     pub(crate) attention_layers: u32,
-    pub(crate) logits: Option<ValueId>,
+    /// The value that the model leaves, once a node says which.
+    pub(crate) output: Option<ValueId>,
 }
 
 impl<'a> GraphLowering<'a> {

@@ -21,6 +21,7 @@ mod scope;
 pub(crate) mod section;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 pub use expand::ExpandedOp;
 pub use lower::lower;

@@ -1,6 +1,8 @@
 //! Keys of the operations of the spec language. The reader checks nodes against it. Each operation is in the
 //! file of the graph op that it becomes, and `compiler/src/ir/ops/mod.rs` lists them.
 
+use kernmill_plan::vectors::Pooling;
+
 /// The kind of value that a node's key holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
@@ -53,6 +55,13 @@ pub static ACTIVATIONS: KeyWords = KeyWords {
     what: "activations",
     words: &["preset", "f32", "f32_in_last_layer"],
     expected: "\"preset\", \"f32\" or \"f32_in_last_layer\"",
+};
+
+/// The rows of a text that make its vector.
+pub static POOLINGS: KeyWords = KeyWords {
+    what: "pool",
+    words: &Pooling::NAMES,
+    expected: "\"last\", \"mean\" or \"first\"",
 };
 
 impl ParamKind {

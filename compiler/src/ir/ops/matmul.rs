@@ -213,6 +213,6 @@ fn lower_logits(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let message = format!("logits with {}, the vocabulary has {vocab} tokens", at.ty(value).in_words());
         return Err(at.at("weight", &message, format!("expected a tensor [{vocab}, ...]")));
     }
-    at.set_logits(value)?;
+    at.set_output(value, None)?;
     Ok(value)
 }

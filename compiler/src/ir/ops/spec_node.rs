@@ -5,6 +5,7 @@ use crate::ir::{Activations, Graph, Op, Role, Rows, TensorId, Type, ValueId};
 use crate::spec_text::{Result, Spanned, SpecError};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::limit;
+use kernmill_plan::vectors::VectorForm;
 
 /// A node of a spec, at a place where names have a meaning. Keys are those of the op's
 /// [`OpInfo`](super::keys::OpInfo); the reader has checked that each holds what it says there.
@@ -69,11 +70,11 @@ pub trait SpecNode {
     /// # Errors
     /// When an attention before has other ones.
     fn next_attention(&mut self, kv_heads: usize, head_dim: usize) -> Result<u32>;
-    /// Makes the value, which the node computes, the model's logits.
+    /// Makes the value the model's output: its logits, or rows of which vectors are made so.
     ///
     /// # Errors
-    /// When another node's are.
-    fn set_logits(&mut self, value: ValueId) -> Result<()>;
+    /// When another node's is.
+    fn set_output(&mut self, value: ValueId, vectors: Option<VectorForm>) -> Result<()>;
     /// Adds a graph node that computes a value of that type: the node's own, or a part called `part` inside
     /// of it.
     fn push_as(

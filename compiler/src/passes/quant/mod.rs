@@ -245,7 +245,8 @@ struct Quantiser<'g> {
 
 impl<'g> Quantiser<'g> {
     fn new(graph: &'g Graph, as_asked: Quantisation<'g>) -> Quantiser<'g> {
-        let mut builder = GraphBuilder::new(&graph.name, graph.vocab, graph.max_context);
+        let mut builder =
+            GraphBuilder::new(&graph.name, graph.vocab, graph.max_context).with_vectors(graph.vectors);
         for rope in &graph.ropes {
             builder.add_rope(rope.clone());
         }

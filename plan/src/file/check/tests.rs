@@ -12,6 +12,7 @@ use crate::limit;
 use crate::program::{
     ItemReads, ModelInfo, Operand, OperandReads, Routing, Step, StepWork, Symbol, TokenClass, WeightReads,
 };
+use crate::vectors::ModelOutput;
 
 const WEIGHTS: usize = 1000;
 const PIECES: [usize; 2] = [300, 700];
@@ -32,6 +33,7 @@ fn metadata() -> Metadata {
             name: "none".to_owned(),
             preset: "exact".to_owned(),
             vocab: 10,
+            output: ModelOutput::Logits,
             max_context: 20,
             kv: KvLayers { full: geometry, sliding: geometry, layers: Vec::new() },
             ropes: Vec::new(),
