@@ -21,6 +21,7 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 pub mod tokenizer_files;
+mod vector_files;
 
 pub use encoding::{Encoding, FP4_BLOCK_BYTES};
 pub use error::{CheckpointError, Result};

@@ -48,6 +48,7 @@ mod error;
 mod hub;
 mod hub_name;
 pub mod locate;
+mod makes;
 mod memory;
 mod model;
 mod nano;
@@ -60,6 +61,7 @@ pub mod stage;
 mod stage_server;
 mod target;
 mod text;
+pub mod vectors;
 
 pub use compiler::CompileOptions;
 #[cfg(feature = "compiler")]
@@ -71,7 +73,8 @@ pub use hub::{how_to_fetch, resolve as of_hub};
 pub use kernmill_constrain::Rule;
 pub use kernmill_plan::target::Level;
 pub use kernmill_runtime::{Engine, PlanImage, SamplerParams, TokenizerHandle};
-pub use kernmill_serve::{Answer, Finish, Request, SchedulerConfig, ServingThread, Text};
+pub use kernmill_serve::{Answer, Finish, Request, SchedulerConfig, ServingThread, Text, Wanted};
+pub use makes::ModelMakes;
 pub use memory::{check_space, context};
 pub use model::{Loaded, Opened, Origin, Prepared, Times};
 pub use options::Options;

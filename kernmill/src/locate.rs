@@ -3,6 +3,7 @@
 use crate::compiler::instead_of_config;
 use crate::error::{Error, Result};
 use crate::hub;
+use crate::makes::ModelMakes;
 use kernmill_checkpoint::file_kind::FileKind;
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
 use kernmill_checkpoint::{Checkpoint, INDEX_FILE, SINGLE_FILE};
@@ -33,9 +34,20 @@ pub struct SourceFiles {
     pub spec: Option<PathBuf>,
     /// A directory with a checkpoint, or a GGUF file.
     pub weights: Option<PathBuf>,
+    /// What the model is to make.
+    pub makes: ModelMakes,
 }
 
 impl Located {
+    /// The same model, to make that. A plan makes what it was compiled for.
+    #[must_use]
+    pub fn making(self, makes: ModelMakes) -> Located {
+        match self {
+            Located::Source(files) => Located::Source(SourceFiles { makes, ..files }),
+            Located::Plan(path) => Located::Plan(path),
+        }
+    }
+
     /// Refuses a place for an output where one of the model's own files is, which it would replace.
     ///
     /// # Errors
@@ -131,12 +143,14 @@ fn no_plan(path: &Path, content: &Content) -> Error {
 pub fn of_parts(spec: Option<&Path>, weights: Option<&Path>) -> Result<SourceFiles> {
     let spec = spec.map(spec_file).transpose()?;
     match (weights, spec) {
-        (Some(weights), Some(spec)) => {
-            Ok(SourceFiles { spec: Some(spec), weights: Some(checkpoint(weights)?) })
-        }
+        (Some(weights), Some(spec)) => Ok(SourceFiles {
+            spec: Some(spec),
+            weights: Some(checkpoint(weights)?),
+            ..SourceFiles::default()
+        }),
         (Some(weights), None) => {
             let weights = checkpoint(weights)?;
-            Ok(SourceFiles { spec: own_spec(&weights)?, weights: Some(weights) })
+            Ok(SourceFiles { spec: own_spec(&weights)?, weights: Some(weights), ..SourceFiles::default() })
         }
         (None, spec) => with_spec(spec, None),
     }
@@ -161,7 +175,7 @@ pub fn of_checkpoint(path: &Path, content: Content, spec: Option<&Path>) -> Resu
         Some(spec) => Some(spec_file(spec)?),
         None => own_spec(&weights)?,
     };
-    Ok(SourceFiles { spec, weights: Some(weights) })
+    Ok(SourceFiles { spec, weights: Some(weights), ..SourceFiles::default() })
 }
 
 /// A spec that lies in a checkpoint's directory belongs to that checkpoint.
@@ -169,7 +183,7 @@ fn with_spec(spec: Option<PathBuf>, weights: Option<PathBuf>) -> Result<SourceFi
     let beside =
         spec.as_deref().filter(|spec| spec.file_name() == Some(OsStr::new(SPEC_FILE))).map(directory);
     let weights = weights.or_else(|| beside.filter(|dir| has_weights(dir)).map(Path::to_owned));
-    Ok(SourceFiles { spec, weights })
+    Ok(SourceFiles { spec, weights, ..SourceFiles::default() })
 }
 
 fn has_weights(dir: &Path) -> bool {

@@ -55,7 +55,7 @@ pub struct About {
     /// Made when the first text is held to a form.
     lexicon: OnceLock<Lexicon>,
     /// The adapters of all texts.
-    uses: Vec<AdapterUse>,
+    pub(crate) uses: Vec<AdapterUse>,
 }
 
 /// How a text is made: length, randomness, and where it ends. The default is temperature 0.6, top-p 0.9, seed
@@ -198,7 +198,7 @@ impl Model {
         Model::start(crate::locate::nano(), options, None)
     }
 
-    fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {
+    pub(crate) fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {
         // Memory that is not used is not taken.
         let options = Options { kv_yields: true, ..options.clone() };
         let mut opened = Opened::open(located, &options)?;

@@ -129,7 +129,7 @@ pub fn explain(
 /// The spec of a published checkpoint's directory or of a GGUF file, as TOML.
 #[pyfunction]
 pub fn import_spec(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let files = SourceFiles { spec: None, weights: Some(path) };
+    let files = SourceFiles { weights: Some(path), ..SourceFiles::default() };
     working(py, move || Ok(SpecSource::of(&files, FusedSet::builtin())?.text))
 }
 

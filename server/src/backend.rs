@@ -4,9 +4,11 @@ use crate::pace::StepHistograms;
 use kernmill::Error;
 use kernmill::chat::{format_of, named_tokens};
 use kernmill::lexicon;
+use kernmill::vectors::Scoring;
 use kernmill_chat::Format;
 use kernmill_constrain::Lexicon;
 use kernmill_plan::chat::ChatTemplates;
+use kernmill_plan::vectors::VectorForm;
 use kernmill_runtime::{AdapterUse, DraftStats, Tenant, Tokenizer, TokenizerHandle};
 use kernmill_serve::{AdapterQueue, EndReason, Finish, Refusal, Request, RequestEvent, SavedTokens};
 use serde_json::{Value, json};
@@ -100,6 +102,12 @@ pub struct BackendInfo {
     pub weight_bytes: u64,
     /// The KV cache, where there is one.
     pub cache: Option<CacheFacts>,
+    /// How vectors are made, if the model makes them in place of texts.
+    pub vectors: Option<VectorForm>,
+    /// Elements of a vector, or number of logits.
+    pub width: u32,
+    /// How the model tells how well a document answers a query, or why it does not.
+    pub scoring: Result<Scoring, String>,
 }
 
 /// The message about texts for a model without a tokenizer.
@@ -138,7 +146,16 @@ impl BackendInfo {
             preset: String::new(),
             weight_bytes: 0,
             cache: None,
+            vectors: None,
+            width: vocab,
+            scoring: Err("a script gives no scores".to_owned()),
         })
+    }
+
+    /// Names of what the model can do, as clients list them.
+    pub fn capabilities(&self) -> Vec<&'static str> {
+        let makes = if self.vectors.is_some() { "embedding" } else { "completion" };
+        std::iter::once(makes).chain(self.scoring.is_ok().then_some("rerank")).collect()
     }
 
     /// The tokenizer.

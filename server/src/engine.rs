@@ -5,6 +5,7 @@ use crate::backend::{
 };
 use crate::ids;
 use crate::pace::{LastTokenStep, StepHistograms};
+use kernmill::vectors::Scoring;
 use kernmill::{Error, Loaded};
 use kernmill_runtime::stages::StageHealth;
 use kernmill_runtime::{AdapterUse, Tenant};
@@ -30,6 +31,9 @@ impl BackendInfo {
         let templates = loaded.image.chat_templates();
         let mut facts = BackendInfo::new(name, sizes, tokenizer, templates, end_tokens, fingerprint(loaded))?;
         facts.preset = engine.model().preset.clone();
+        facts.vectors = engine.model().vectors();
+        facts.width = engine.model().row_width() as u32;
+        facts.scoring = Scoring::of(&loaded.image).map_err(|error| error.to_string());
         facts.weight_bytes = loaded.image.program().weight_bytes;
         facts.cache = Some(CacheFacts {
             block_tokens: usage.block_tokens,

@@ -55,6 +55,7 @@ mod sessions;
 mod state;
 mod tls;
 mod trace;
+mod vectors;
 
 pub use backend::{
     Accepted, AdapterLoad, Backend, BackendInfo, BackendLoad, CacheFacts, Pending, Running, SubmitError,

@@ -16,6 +16,10 @@ pub const STOP_BYTES: usize = 256;
 pub const ANSWERS: u64 = 8;
 /// Prompts of a request to `/v1/completions`.
 pub const PROMPTS: usize = 128;
+/// Texts of a request for vectors or scores.
+pub const INPUTS: usize = 2048;
+/// Tokens of all of them.
+pub const INPUT_TOKENS: usize = 300_000;
 /// Members of `logit_bias`.
 pub const BIASES: usize = 1024;
 /// Likeliest tokens that are listed at each token.
@@ -64,6 +68,10 @@ mod tests {
             ("messages, tools", format!("{}, {TOOLS}", long(MESSAGES))),
             ("stop strings", format!("{STOPS}, of {STOP_BYTES} bytes")),
             ("answers (`n`), prompts", format!("{ANSWERS}, {PROMPTS}")),
+            (
+                "texts for vectors or scores, their tokens",
+                format!("{}, {}", long(INPUTS), long(INPUT_TOKENS)),
+            ),
             ("`logit_bias`, `top_logprobs`", format!("{}, {TOP_LOGPROBS}", long(BIASES))),
             ("regular expression or grammar", format!("{} KiB", GRAMMAR_BYTES >> 10)),
             ("sessions of a key", format!("{SESSIONS}, of {} GiB in all", SESSION_BYTES >> 30)),

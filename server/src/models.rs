@@ -69,6 +69,7 @@ fn model(state: &ServerState, adapters: &[String], name: &str) -> Option<Value> 
             "root": if is_adapter { facts.model.as_str() } else { meant },
             "parent": is_adapter.then_some(&facts.model),
             "max_model_len": facts.context,
+            "capabilities": facts.capabilities(),
         })
     })
 }

@@ -2,9 +2,12 @@
 
 use crate::backend::BackendInfo;
 use crate::error::ApiError;
+use crate::fields::Fields;
+use crate::scope::RequestScope;
 use kernmill_chat::{Conversation, Item};
 use kernmill_runtime::Tokenizer;
 use kernmill_runtime::tokenizer::TokenizerError;
+use serde_json::Value;
 
 /// Ids of a prompt that stands in the field `param`; `special` adds what the tokenizer puts before a text.
 /// One that cannot fit the context is refused by its length, before the work.
@@ -36,6 +39,55 @@ fn said(item: &Item) -> &str {
         Item::Output(output) => &output.text,
         Item::Reasoning(_) | Item::Preamble(_) | Item::Call(_) => "",
     }
+}
+
+/// Prompts: one or several, as texts or ids, behind what was said before them.
+///
+/// # Errors
+/// When the field has something else, or there are more than `most`.
+pub fn prompts(
+    scope: &RequestScope<'_>,
+    fields: &mut Fields,
+    name: &str,
+    most: usize,
+) -> Result<Vec<Vec<u32>>, ApiError> {
+    let (facts, said) = (scope.facts, scope.said);
+    let expected = "a string, a list of strings, token ids, or a list of lists of token ids";
+    let value = fields.take(name).ok_or_else(|| fields.missing(name))?;
+    let wrong = |value: &Value| fields.wrong(name, value, expected);
+    let read = |value: &Value| -> Result<Vec<u32>, ApiError> {
+        let ids: Vec<u32> = match value {
+            // Tokens that a tokenizer puts before a text belong before the first turn alone.
+            Value::String(text) => encode(facts, name, text, said.is_empty())?,
+            Value::Array(ids) => {
+                let id =
+                    |id: &Value| id.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);
+                let message = || {
+                    let last = facts.vocab - 1;
+                    ApiError::field(
+                        name,
+                        format!("`{name}` has a member that is no token id from 0 to {last}"),
+                    )
+                };
+                ids.iter().map(|value| id(value).ok_or_else(message)).collect::<Result<_, _>>()?
+            }
+            other => return Err(wrong(other)),
+        };
+        let ids = [said, &ids].concat();
+        if ids.is_empty() {
+            return Err(ApiError::field(name, format!("`{name}` has no tokens, expected at least one")));
+        }
+        Ok(ids)
+    };
+    let list = match &value {
+        Value::Array(list) if list.first().is_some_and(|first| first.is_string() || first.is_array()) => list,
+        single => return Ok(vec![read(single)?]),
+    };
+    if list.len() > most {
+        let message = format!("`{name}` has {} members, expected at most {most}", list.len());
+        return Err(ApiError::field(name, message));
+    }
+    list.iter().map(read).collect()
 }
 
 /// The tokenizer of a model, which was read at the start.

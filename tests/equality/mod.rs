@@ -13,6 +13,7 @@ mod replay;
 pub mod stages;
 mod steps;
 mod tiles;
+mod vectors;
 mod wanted;
 
 use crate::harness::image_of;
@@ -71,7 +72,8 @@ impl Case {
         let graph = quantisation.quantise(&self.graph).unwrap();
         let weights = self.weights.for_graph(&graph);
         let logits = Interpreter::new(&graph, &weights).unwrap().extend(0, &self.tokens).unwrap();
-        assert_eq!(logits.len(), self.tokens.len() * self.graph.vocab);
+        let width = self.graph.value(self.graph.output).ty.cols();
+        assert_eq!(logits.len(), self.tokens.len() * width);
         assert!(logits.iter().all(|x| x.is_finite()), "equal bits of NaNs would show nothing");
         logits
     }

@@ -59,7 +59,11 @@ impl Check {
         let set = FusedSet::builtin().with(specs.clone())?;
         let levels = levels(self.target.as_deref().and_then(Level::from_name))?;
         let graph = |path: &Path| {
-            SpecSource::of(&SourceFiles { spec: Some(path.to_owned()), weights: None }, set.clone())?.graph()
+            SpecSource::of(
+                &SourceFiles { spec: Some(path.to_owned()), ..SourceFiles::default() },
+                set.clone(),
+            )?
+            .graph()
         };
         let model = self.spec.as_deref().map(graph).transpose()?;
         let mut again = "kernmill fuse check".to_owned();

@@ -14,9 +14,8 @@ use std::path::Path;
 pub fn imported(found: Located, path: &Path) -> Result<SpecSource> {
     match found {
         Located::Plan(path) => source(&Plan::open(&path)?),
-        Located::Source(SourceFiles { weights: Some(weights), .. }) => {
-            let files = SourceFiles { spec: None, weights: Some(weights) };
-            SpecSource::of(&files, FusedSet::builtin())
+        Located::Source(files) if files.weights.is_some() => {
+            SpecSource::of(&SourceFiles { spec: None, ..files }, FusedSet::builtin())
         }
         Located::Source(_) => {
             let what = "it is a spec already; expected a config.json, a GGUF file or a plan";

@@ -4,6 +4,7 @@ use super::nano;
 use crate::error::{Error, Result};
 use crate::hub;
 use crate::locate::{SPEC_FILE, SourceFiles};
+use crate::makes::ModelMakes;
 use crate::nano::SPEC;
 use crate::observe::{Observer, Unit};
 use crate::options::Options;
@@ -23,6 +24,7 @@ use kernmill_os::files::{read_named_text, read_regular_text};
 use kernmill_os::output::directory;
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::limit;
+use kernmill_plan::vectors::{Pooling, VectorForm};
 use kernmill_runtime::tokenizer::TokenizerError;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use std::ffi::OsStr;
@@ -47,10 +49,35 @@ impl SpecSource {
     /// # Errors
     /// When a file cannot be read, or describes a model that is not supported.
     pub fn of(given: &SourceFiles, fused: FusedSet) -> Result<SpecSource> {
-        match (&given.spec, &given.weights) {
+        let source = match (&given.spec, &given.weights) {
             (Some(spec), _) => SpecSource::read(spec, fused),
             (None, Some(weights)) => SpecSource::import(weights, fused),
             (None, None) => Ok(SpecSource::embedded(fused)),
+        };
+        source?.making(given)
+    }
+
+    /// The spec with the output that is asked for, or that the files of its weights are for.
+    fn making(self, given: &SourceFiles) -> Result<SpecSource> {
+        let spec = || Spec::parse_with(&self.name, &self.text, &self.fused.language());
+        let stated = || match &given.weights {
+            Some(weights) => Ok(TokenizerFiles::of(weights)?.vector_form()?),
+            None => Ok::<_, Error>(None),
+        };
+        let form = match given.makes {
+            ModelMakes::Texts => None,
+            ModelMakes::AsFiles if given.spec.is_some() => None,
+            ModelMakes::AsFiles => stated()?,
+            ModelMakes::Vectors(None) if spec()?.makes_vectors() => None,
+            ModelMakes::Vectors(asked) => {
+                let form = VectorForm { pooling: Pooling::Last, normalise: true };
+                let form = stated()?.unwrap_or(form);
+                Some(VectorForm { pooling: asked.unwrap_or(form.pooling), ..form })
+            }
+        };
+        match form {
+            Some(form) => Ok(SpecSource { text: spec()?.with_vectors(form)?, ..self }),
+            None => Ok(self),
         }
     }
 
@@ -182,6 +209,7 @@ impl SourceModel {
                 (source, checkpoint, TokenizerFiles::Embedded(nano::TOKENIZER))
             }
         };
+        let source = source.making(given)?;
         let graph = source.graph()?;
         CheckpointWeights::new(&graph, &checkpoint)?;
         let embedded = given.weights.is_none();

@@ -13,6 +13,7 @@ use crate::fields::Fields;
 use crate::fields::shape::{Shape, object, text};
 use crate::head::AnswerHead;
 use crate::scope::RequestScope;
+use crate::vectors::{EMBEDDINGS, Embeddings};
 use kernmill::observe::Observer;
 use kernmill::{Error, Loaded};
 use kernmill_chat::Date;
@@ -74,8 +75,13 @@ impl LineReader {
         let of = |fields: Fields| match line.route {
             LineRoute::Completions => self.completion(fields, said),
             LineRoute::Chat => self.chat(fields),
+            LineRoute::Embeddings => self.vector(fields),
         };
-        let shape = if line.route == LineRoute::Chat { &CHAT } else { &COMPLETION_LINE };
+        let shape = match line.route {
+            LineRoute::Completions => &COMPLETION_LINE,
+            LineRoute::Chat => &CHAT,
+            LineRoute::Embeddings => &EMBEDDINGS,
+        };
         let read = Fields::of(shape, body, "").and_then(of);
         let read = read.map_err(|error| match has_adapter {
             true => error.renamed("lora_path", "adapter").message().to_owned(),
@@ -120,6 +126,12 @@ impl LineReader {
         Ok((request, PendingAnswer { head, kind }))
     }
 
+    fn vector(&self, fields: Fields) -> Result<(Request, PendingAnswer), ApiError> {
+        let (request, shows) = Embeddings::of_line(&self.scope(&[], None), fields)?;
+        let head = AnswerHead::new("embd-", &shows.model, &self.facts);
+        Ok((request, PendingAnswer { head, kind: AnswerKind::Vector(shows) }))
+    }
+
     fn chat(&self, fields: Fields) -> Result<(Request, PendingAnswer), ApiError> {
         let asked = request::take(&self.scope(&[], self.max_tokens), fields)?;
         check(&asked.unknown, asked.shows.n as usize, asked.streams)?;
@@ -139,7 +151,8 @@ fn usual(fields: &mut Map<String, Value>, route: LineRoute, model: &str) -> bool
     }
     let sampling = [("temperature", json!(0.6)), ("top_p", json!(0.9))];
     let sampling = sampling.into_iter().filter(|_| route == LineRoute::Completions);
-    for (field, value) in [("model", json!(model)), ("seed", json!(0))].into_iter().chain(sampling) {
+    let seed = (route != LineRoute::Embeddings).then(|| ("seed", json!(0)));
+    for (field, value) in [("model", json!(model))].into_iter().chain(seed).chain(sampling) {
         if fields.get(field).is_none_or(Value::is_null) {
             fields.insert(field.to_owned(), value);
         }
@@ -176,6 +189,7 @@ enum AnswerKind {
     Completion(Box<completions::Shows>, completions::PendingCompletion),
     /// With the effort of the conversation.
     Chat(Box<(Pieces, Message)>, &'static str),
+    Vector(Embeddings),
 }
 
 impl PendingAnswer {
@@ -186,6 +200,7 @@ impl PendingAnswer {
                 draft.take(token);
                 true
             }
+            AnswerKind::Vector(_) => true,
             AnswerKind::Chat(parts, _) => {
                 let (pieces, message) = &mut **parts;
                 // The tokenizer was read before the first line.
@@ -202,7 +217,7 @@ impl PendingAnswer {
     pub fn said(&self, answer: &Answer) -> Vec<u32> {
         match &self.kind {
             AnswerKind::Completion(asked, _) => [&asked.prompts[0], asked.made(answer)].concat(),
-            AnswerKind::Chat(..) => Vec::new(),
+            AnswerKind::Chat(..) | AnswerKind::Vector(_) => Vec::new(),
         }
     }
 
@@ -229,6 +244,13 @@ impl PendingAnswer {
                 }
                 Ok(body)
             }
+            AnswerKind::Vector(shows) => match answer.values.is_empty() {
+                true => Err(answer
+                    .finish
+                    .error()
+                    .map_or_else(|| "the answer has no end".into(), |it| it.to_string())),
+                false => Ok(shows.object(from_ref(answer))),
+            },
             AnswerKind::Chat(parts, effort) => {
                 let (mut pieces, mut message) = *parts;
                 pieces.done(answer.clone());

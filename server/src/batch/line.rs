@@ -25,11 +25,16 @@ pub enum LineRoute {
     Completions,
     /// Answers to conversations.
     Chat,
+    /// Vectors of texts.
+    Embeddings,
 }
 
 /// Where the routes are.
-const URLS: [(&str, LineRoute); 2] =
-    [("/v1/completions", LineRoute::Completions), ("/v1/chat/completions", LineRoute::Chat)];
+const URLS: [(&str, LineRoute); 3] = [
+    ("/v1/completions", LineRoute::Completions),
+    ("/v1/chat/completions", LineRoute::Chat),
+    ("/v1/embeddings", LineRoute::Embeddings),
+];
 
 /// Why a line is no request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +83,11 @@ impl BatchLine {
         }
         let (body, url) = body(fields).map_err(|what| fail(&custom_id, what))?;
         let named = URLS.into_iter().find(|(own, _)| url.as_deref() == Some(own));
-        let fitting = if body.get("messages").is_some() { LineRoute::Chat } else { LineRoute::Completions };
+        let fitting = match ["messages", "input"].map(|field| body.get(field).is_some()) {
+            [true, _] => LineRoute::Chat,
+            [false, true] => LineRoute::Embeddings,
+            _ => LineRoute::Completions,
+        };
         let route = named.map_or(fitting, |(_, route)| route);
         Ok(BatchLine { custom_id, number, route, body })
     }
@@ -151,9 +160,10 @@ mod tests {
         assert!(message.starts_with("line 3: EOF"), "{message}");
         assert!(refused("[1]").1.contains("expected a JSON object"));
         assert!(refused(r#"{"id": 4, "prompt": "x"}"#).1.contains("`id` is 4, expected a string"));
-        let (id, message) = refused(r#"{"custom_id": "c", "url": "/v1/embeddings", "body": {}}"#);
+        let (id, message) = refused(r#"{"custom_id": "c", "url": "/v1/images", "body": {}}"#);
         assert_eq!(id, "c");
-        assert!(message.ends_with("expected \"/v1/completions\" or \"/v1/chat/completions\""), "{message}");
+        let expected = "expected \"/v1/completions\" or \"/v1/chat/completions\" or \"/v1/embeddings\"";
+        assert!(message.ends_with(expected), "{message}");
         assert!(refused(r#"{"body": {}, "seed": 1}"#).1.contains("unknown field `seed` beside `body`"));
         let session = BatchLine::parse(r#"{"id": 4, "body": {"session": "s"}}"#, 1).unwrap_err().session;
         assert_eq!(session.as_deref(), Some("s"));

@@ -64,7 +64,7 @@ const MAX_TOKENS: u32 = 16;
 pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<Asked<Vec<Request>, Shows>, ApiError> {
     let facts = scope.facts;
     let (model, adapters) = scope.model(&mut fields)?;
-    let prompts = prompts(scope, &mut fields)?;
+    let prompts = prompt::prompts(scope, &mut fields, "prompt", limits::PROMPTS)?;
     if let Some(record) = &scope.record {
         record.prompts(prompts.len());
     }
@@ -135,45 +135,4 @@ pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<Asked<Vec<Re
     let (only_prompt, logprobs, n) = (asked == Some(0), logprobs.is_some(), n as usize);
     let shows = Shows { prompts, n, echo, only_prompt, logprobs, has_usage };
     Ok(Asked { ask: requests, shows, model, streams, unknown: fields.rest() })
-}
-
-/// Prompts: one or several, as texts or ids, behind what was said before them.
-fn prompts(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<Vec<Vec<u32>>, ApiError> {
-    let (facts, said) = (scope.facts, scope.said);
-    let expected = "a string, a list of strings, token ids, or a list of lists of token ids";
-    let value = fields.take("prompt").ok_or_else(|| fields.missing("prompt"))?;
-    let wrong = |value: &Value| fields.wrong("prompt", value, expected);
-    let read = |value: &Value| -> Result<Vec<u32>, ApiError> {
-        let ids: Vec<u32> = match value {
-            // Tokens that a tokenizer puts before a text belong before the first turn alone.
-            Value::String(text) => prompt::encode(facts, "prompt", text, said.is_empty())?,
-            Value::Array(ids) => {
-                let id =
-                    |id: &Value| id.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);
-                let message = || {
-                    let most = facts.vocab - 1;
-                    ApiError::field(
-                        "prompt",
-                        format!("`prompt` has a member that is no token id from 0 to {most}"),
-                    )
-                };
-                ids.iter().map(|value| id(value).ok_or_else(message)).collect::<Result<_, _>>()?
-            }
-            other => return Err(wrong(other)),
-        };
-        let ids = [said, &ids].concat();
-        if ids.is_empty() {
-            return Err(ApiError::field("prompt", "`prompt` has no tokens, expected at least one"));
-        }
-        Ok(ids)
-    };
-    let list = match &value {
-        Value::Array(list) if list.first().is_some_and(|first| first.is_string() || first.is_array()) => list,
-        single => return Ok(vec![read(single)?]),
-    };
-    if list.len() > limits::PROMPTS {
-        let message = format!("`prompt` has {} members, expected at most {}", list.len(), limits::PROMPTS);
-        return Err(ApiError::field("prompt", message));
-    }
-    list.iter().map(read).collect()
 }

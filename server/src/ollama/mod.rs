@@ -9,7 +9,7 @@ mod response;
 mod tests;
 
 pub use models::{SHOW, list, running, show, version};
-pub use request::{CHAT, GENERATE};
+pub use request::{CHAT, GENERATE, model};
 pub use response::{answer, generate};
 
 /// The prefix of the API's paths.

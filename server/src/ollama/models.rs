@@ -58,16 +58,17 @@ pub fn show(state: &ServerState, scope: &RequestScope<'_>, body: &[u8]) -> Resul
     model(scope, name)?;
     fields.flag("verbose")?;
     let facts = scope.facts;
-    let mut can = vec!["completion"];
+    let mut can = facts.capabilities();
     let calls = match &facts.format {
         Format::Harmony => true,
         Format::Template(templates) => templates.calls().is_some(),
         Format::Plain { .. } | Format::Unusable(_) => false,
     };
-    if calls {
+    let makes_texts = facts.vectors.is_none();
+    if calls && makes_texts {
         can.push("tools");
     }
-    if matches!(facts.format, Format::Harmony) {
+    if matches!(facts.format, Format::Harmony) && makes_texts {
         can.push("thinking");
     }
     let shown = json!({

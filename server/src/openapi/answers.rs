@@ -75,7 +75,15 @@ answers! {
     CountedTokens { input_tokens: count; }
     Models { object: "list", data: [Model]; }
     Model { id: string, object: "model", created: count, owned_by: string, root: string, parent: (string?),
-        max_model_len: count; }
+        max_model_len: count, capabilities: [string]; }
+    Embeddings { object: "list", model: string, usage: { prompt_tokens: count, total_tokens: count; },
+        data: [{ object: "embedding", index: count,
+            embedding: ([number], "Or f32 in base64, where that was asked for"); }]; }
+    Rerank { id: string, model: string, usage: { prompt_tokens: count, total_tokens: count; },
+        results: [{ index: count, relevance_score: number; document: { text: string; } }], meta: object; }
+    Scores { id: string, object: "list", created: count, model: string,
+        usage: { prompt_tokens: count, total_tokens: count; },
+        data: [{ index: count, object: "score", score: number; }]; }
     Tokens { count: count, max_model_len: count, tokens: [count]; token_strs: ([string]?) }
     Text { prompt: string; }
     TokenizerInfo { vocab_size: count, model_max_length: count, chat_format: string; }
@@ -103,6 +111,9 @@ answers! {
         done_reason: ("stop" | "length" | "load") }
     OllamaModels { models: [object]; }
     OllamaModel { details: object, model_info: object, capabilities: [string]; }
+    OllamaVectors { model: string, embeddings: [[number]], total_duration: count, load_duration: count,
+        prompt_eval_count: count; }
+    OllamaVector { embedding: [number]; }
     OllamaVersion { version: string, kernmill: string; }
     OllamaError { error: string, request_id: string; }
 }

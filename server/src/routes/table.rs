@@ -6,7 +6,7 @@ use crate::error::ApiError;
 use crate::openapi::{self, Operation};
 use crate::responses::{self, stored};
 use crate::state::ServerState;
-use crate::{anthropic, chat, completions, models, ollama, page, reply, sessions};
+use crate::{anthropic, chat, completions, models, ollama, page, reply, sessions, vectors};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use serde_json::json;
@@ -161,8 +161,22 @@ routes! {
         |call| sessions::one(call.state, call.caller, call.name).await;
     Keyed DELETE "/v1/sessions/{name}" (None) -> "Deleted", "Deletes a session",
         |call| sessions::delete(call.state, call.caller, call.name).await;
-    Keyed POST "/v1/embeddings" (None) -> "Error", "Is not served: the model makes texts",
-        |_call| Err(ApiError::not_found("this model makes texts, and no embeddings"));
+    Keyed POST "/v1/embeddings" (Some(&vectors::EMBEDDINGS)) -> "Embeddings", "Vectors of texts",
+        |call| vectors::embeddings(call.state, call.caller, call.body).await;
+    Keyed POST "/v1/rerank" (Some(&vectors::RERANK)) -> "Rerank", "Orders documents by how they answer a query",
+        |call| vectors::rerank(call.state, call.caller, call.body).await;
+    Keyed POST "/v2/rerank" (Some(&vectors::RERANK)) -> "Rerank", "The same",
+        |call| vectors::rerank(call.state, call.caller, call.body).await;
+    Keyed POST "/rerank" (Some(&vectors::RERANK)) -> "Rerank", "The same",
+        |call| vectors::rerank(call.state, call.caller, call.body).await;
+    Keyed POST "/score" (Some(&vectors::SCORE)) -> "Scores", "Scores of pairs of texts",
+        |call| vectors::score(call.state, call.caller, call.body).await;
+    Keyed POST "/v1/score" (Some(&vectors::SCORE)) -> "Scores", "The same",
+        |call| vectors::score(call.state, call.caller, call.body).await;
+    Keyed POST "/api/embed" (Some(&vectors::EMBED)) -> "OllamaVectors", "Vectors of texts, by Ollama's API",
+        |call| vectors::embed(call.state, call.caller, call.body).await;
+    Keyed POST "/api/embeddings" (Some(&vectors::OLDER)) -> "OllamaVector", "The vector of a text",
+        |call| vectors::older(call.state, call.caller, call.body).await;
     Open GET "/health" (None) -> "Status", "Whether the engine works", |call| health(&call.state);
     // Clients ask for the head alone, to see whether there is a server.
     Open HEAD "/health" (None) -> "Status", "Whether the engine works", |call| health(&call.state);

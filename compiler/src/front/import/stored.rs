@@ -12,8 +12,30 @@ use kernmill_checkpoint::{Checkpoint, Dtype};
 /// Layers at most, as in specs.
 const MAX_LAYERS: u64 = 1024;
 
-/// What stands before the names of a text model's tensors, where it is a part of another model.
-const PREFIXES: [&str; 2] = ["language_model.", "model.language_model."];
+/// How a checkpoint names the tensors of a model of text.
+#[derive(Clone, Copy, PartialEq)]
+enum Naming {
+    /// As its class does.
+    Own,
+    /// Without `model.`, as those of a model that was saved without its unembedding.
+    Bare,
+    /// A part of another model, as `language_model.model.norm.weight`.
+    Inside,
+    /// A part of another model, as `model.language_model.norm.weight`.
+    InsideModel,
+}
+
+impl Naming {
+    /// The checkpoint's name of the tensor that its class calls `name`.
+    fn of(self, name: &str) -> String {
+        match (self, name.strip_prefix("model.")) {
+            (Naming::Own, _) | (Naming::Bare | Naming::InsideModel, None) => name.to_owned(),
+            (Naming::Bare, Some(rest)) => rest.to_owned(),
+            (Naming::Inside, _) => format!("language_model.{name}"),
+            (Naming::InsideModel, Some(rest)) => format!("model.language_model.{rest}"),
+        }
+    }
+}
 
 /// How the names begin of tensors for images.
 const IMAGES: [&str; 4] =
@@ -25,8 +47,7 @@ pub(super) struct StoredTensors<'a> {
     layers: u64,
     /// Modules that the class calls otherwise than others do.
     names: OtherNames,
-    /// What stands before the names.
-    prefix: &'static str,
+    naming: Naming,
     embeddings: (String, String),
     /// The element type of a tensor that no header describes.
     stated: &'static str,
@@ -49,15 +70,16 @@ impl<'a> StoredTensors<'a> {
             (Err(ImportError::Unsupported { .. }), Some(_)) => "bf16",
             (Err(error), _) => return Err(error),
         };
-        let has = |prefix: &&&str| {
-            checkpoint.is_some_and(|stored| stored.tensor(&published(prefix, EMBEDDING)).is_some())
+        let namings: &[Naming] = match inner {
+            true => &[Naming::Inside, Naming::InsideModel],
+            false => &[Naming::Own, Naming::Bare],
         };
-        let prefix = match inner {
-            true => PREFIXES.iter().find(has).unwrap_or(&PREFIXES[0]),
-            false => "",
+        let has = |naming: &&Naming| {
+            checkpoint.is_some_and(|stored| stored.tensor(&naming.of(EMBEDDING)).is_some())
         };
+        let naming = *namings.iter().find(has).unwrap_or(&namings[0]);
         let embeddings = (String::new(), String::new());
-        let mut stored = StoredTensors { checkpoint, layers, names, prefix, embeddings, stated };
+        let mut stored = StoredTensors { checkpoint, layers, names, naming, embeddings, stated };
         stored.embeddings = stored.embedding_names(config)?;
         Ok(stored)
     }
@@ -103,7 +125,7 @@ impl<'a> StoredTensors<'a> {
     /// The name of a module of the layers.
     fn name(&self, module: &str) -> String {
         let name = format!("model.layers.{{layer}}.{}", FileNames::Published.of(module, self.names));
-        published(self.prefix, &name)
+        self.naming.of(&name)
     }
 
     fn tensor(&self, from: &str, shape: &str, keys: &str) -> String {
@@ -116,8 +138,10 @@ impl<'a> StoredTensors<'a> {
     /// is the same if they are equal, and what transformers does if they differ.
     fn embedding_names(&self, config: &ModelConfig) -> Result<(String, String)> {
         let tied = config.flag("tie_word_embeddings", false)?;
-        let [table, head] = [EMBEDDING, UNEMBEDDING].map(|name| published(self.prefix, name));
+        let [table, head] = [EMBEDDING, UNEMBEDDING].map(|name| self.naming.of(name));
         match (tied, self.has(&table), self.has(&head)) {
+            // Vectors need none. Where the spec is to make texts, binding tells that it is missing.
+            (false, Some(true), Some(false)) if self.naming == Naming::Bare => Ok((table, head)),
             (false, Some(true), Some(false)) => bad(format!(
                 "the checkpoint has no `{head}`, and `tie_word_embeddings` is not true: expected \
                      the tensor, or `tie_word_embeddings: true` if the embeddings serve as the unembedding"
@@ -129,22 +153,12 @@ impl<'a> StoredTensors<'a> {
     }
 }
 
-/// The name of a tensor of a text model that may be a part of another: its layers are
-/// `language_model.model.layers` or `model.language_model.layers`.
-fn published(prefix: &str, name: &str) -> String {
-    match (prefix.strip_prefix("model."), name.strip_prefix("model.")) {
-        (Some(_), Some(rest)) => format!("{prefix}{rest}"),
-        (Some(_), None) => name.to_owned(),
-        _ => format!("{prefix}{name}"),
-    }
-}
-
 impl TensorFile for StoredTensors<'_> {
     fn global(&self, decoder: &Decoder) -> Result<(&'static str, Vec<(&'static str, String)>)> {
         let (table, head) = &self.embeddings;
         let comment = if table == head { TIED } else { "" };
         let plus = if decoder.plus_one { ", plus = 1" } else { "" };
-        let norm = published(self.prefix, "model.norm.weight");
+        let norm = self.naming.of("model.norm.weight");
         let tensors = vec![
             ("embed", self.tensor(table, "vocab hidden", "")),
             ("final_norm", self.tensor(&norm, "hidden", plus)),
@@ -154,9 +168,9 @@ impl TensorFile for StoredTensors<'_> {
     }
 
     fn left_out(&self, decoder: &Decoder) -> Vec<String> {
-        let images = IMAGES.iter().map(|start| (*start).to_owned()).filter(|_| !self.prefix.is_empty());
+        let images = IMAGES.iter().map(|start| (*start).to_owned()).filter(|_| matches!(self.naming, Naming::Inside | Naming::InsideModel));
         let further = (self.layers..self.layers + decoder.further_layers)
-            .map(|layer| published(self.prefix, &format!("model.layers.{layer}.")));
+            .map(|layer| self.naming.of(&format!("model.layers.{layer}.")));
         let is_there = |start: &String| {
             self.checkpoint.is_none_or(|stored| stored.names().any(|name| name.starts_with(start.as_str())))
         };

@@ -79,7 +79,7 @@ pub(super) static CLASSES: &[Class] = &[
     },
     Class {
         name: "Qwen3ForCausalLM",
-        aliases: &[],
+        aliases: &["Qwen3Model"],
         model_type: "qwen3",
         keys: &["attention_bias", "sliding_window", "use_sliding_window", "max_window_layers"],
         defaults: || {
