@@ -5,7 +5,7 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
-use crate::options::{ContextArgs, TemplateArgs};
+use crate::options::{CONTEXT, ContextArgs, TemplateArgs};
 use crate::output;
 use crate::run::sampling::SamplingArgs;
 use kernmill::Model;
@@ -20,9 +20,6 @@ use rustyline::{Config, Editor};
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-
-/// Tokens that a conversation may have unless --context says another number, as far as the model can.
-const CONTEXT: usize = 8192;
 
 /// Talks with a model
 ///

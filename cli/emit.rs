@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Result};
 use crate::output;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use kernmill_tools::stages::Stage;
+use kernmill_tools::stages::{NO_OBJECT, Stage};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -38,25 +38,11 @@ impl Emit {
         !self.emit.is_empty() && self.emit_dir.is_none()
     }
 
-    /// Whether only stages before compilation are wanted.
-    #[cfg(feature = "compiler")]
-    pub fn needs_no_compiler(&self) -> bool {
-        self.emit.iter().all(|stage| *stage <= Stage::Graph)
-    }
-
-    /// Whether Cranelift's IR must be kept.
-    #[cfg(feature = "compiler")]
-    pub fn wants_clif(&self) -> bool {
-        self.wants(Stage::Clif)
-    }
-
     /// Refuses to print what is no text. Done before the work; `object` is where an object file goes without
     /// `--emit-dir`.
     pub fn check(&self, object: Option<&Path>) -> Result<()> {
         if self.wants(Stage::Obj) && self.emit_dir.is_none() && object.is_none() {
-            let what = "--emit obj: an object file is not printed; give --emit-dir DIR, or use kernmill \
-                compile SPEC --emit obj -o FILE.o";
-            return Err(Failure::BadInput(what.to_owned()));
+            return Err(Failure::BadInput(NO_OBJECT.to_owned()));
         }
         Ok(())
     }

@@ -45,9 +45,6 @@ impl Explicit {
 
     /// Refuses options that do not apply, `because` of something that the sentence says. Variables of the
     /// environment are defaults for many commands: one that does not apply is noted and passed over.
-    ///
-    /// # Errors
-    /// If one of them is on the command line.
     pub fn refuse(&self, options: &[&str], because: &str) -> Result<()> {
         for given in self.given.iter().filter(|given| options.contains(&given.name.as_str())) {
             match &given.variable {

@@ -9,8 +9,17 @@ use std::path::PathBuf;
 
 /// Options that say how a model is compiled: a plan is compiled already. --tune is not among them, where code
 /// is generated anew.
-pub const OF_COMPILING: [&str; 8] =
-    ["spec", "weights", "preset", "kv-format", "no-fuse", "fused", "without-fusion", "no-adapters"];
+pub const OF_COMPILING: [&str; 9] = [
+    "spec",
+    "weights",
+    "preset",
+    "kv-format",
+    "vectors",
+    "no-fuse",
+    "fused",
+    "without-fusion",
+    "no-adapters",
+];
 
 impl GivenArgs {
     /// Takes what stands behind --model as the model, if it is there. Text in the place of MODEL on the
@@ -21,9 +30,6 @@ impl GivenArgs {
     }
 
     /// Looks at the files.
-    ///
-    /// # Errors
-    /// When one is not there or of no use, or they contradict each other.
     pub fn resolve(&self, explicit: &Explicit) -> Result<Located> {
         if self.named.is_some() && self.model.is_some() && !explicit.is_from_environment("MODEL") {
             return Err(Failure::BadInput("--model is given, and MODEL too: give one of them".to_owned()));

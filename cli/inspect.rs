@@ -11,8 +11,6 @@ use crate::output;
 use crate::version;
 use kernmill::Target;
 use kernmill::locate::Located;
-#[cfg(feature = "compiler")]
-use kernmill::locate::SourceFiles;
 use kernmill_tools::{Plan, listing};
 #[cfg(feature = "compiler")]
 use kernmill_tools::{Preset, stages, tensors::TensorList};
@@ -69,7 +67,8 @@ impl Inspect {
                     &["verify", "disasm", "target"],
                     "expected a plan, which alone has code and hashes",
                 )?;
-                self.show_model(&source)
+                let list = TensorList::of(&source, self.preset, self.threads.number(), &self.aside)?;
+                version::show(self.form.json, "kernmill.inspect-model/1", || list.json(), || list.text())
             }
         }
     }
@@ -90,11 +89,5 @@ impl Inspect {
             return output::print(version::report("kernmill.inspect-plan/1", listing::plan_json(plan)?));
         }
         output::show(listing::plan(plan, Some(target))? + verified)
-    }
-
-    #[cfg(feature = "compiler")]
-    fn show_model(&self, given: &SourceFiles) -> Result<()> {
-        let list = TensorList::of(given, self.preset, self.threads.number(), &self.aside)?;
-        version::show(self.form.json, "kernmill.inspect-model/1", || list.json(), || list.text())
     }
 }

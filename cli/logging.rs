@@ -39,9 +39,6 @@ enum Form {
 
 impl LogArgs {
     /// From now on what is traced is shown: what was asked for, and warnings in any case.
-    ///
-    /// # Errors
-    /// When the file cannot be opened, or the variable is of no sense.
     pub fn start(&self) -> Result<()> {
         let Some(filter) = self.filter()? else {
             let warnings = fmt::layer().with_ansi(false).log_internal_errors(false);

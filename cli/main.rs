@@ -25,6 +25,7 @@ mod compiler;
 #[cfg(not(feature = "compiler"))]
 #[path = "without.rs"]
 mod compiler;
+mod embed;
 mod emit;
 mod environment;
 mod exit;
@@ -81,6 +82,7 @@ commands! {
     /// Commands that every kernmill has.
     Work {
         Run(run::Run), Chat(chat::Chat), Serve(serve::Serve), Batch(batch::Batch),
+        Embed(Box<embed::Embed>),
     }
 }
 

@@ -40,11 +40,11 @@ impl Manual {
     /// Runs the command; `program` is the command line.
     pub fn execute(self, mut program: Command) -> Result<()> {
         program.build();
-        let Some(dir) = &self.output else { return output::print(page(program)?) };
+        let Some(dir) = &self.output else { return output::print(rendered(program).map_err(failed)?) };
         std::fs::create_dir_all(dir).map_err(Failure::read(dir))?;
         for command in pages(program) {
             let name = format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name()));
-            output::write_regular(&dir.join(name), page(command)?)?;
+            output::write_regular(&dir.join(name), rendered(command).map_err(failed)?)?;
         }
         Aside::default().wrote(dir, format_args!("`man {}/kernmill.1` shows the first page", dir.display()));
         Ok(())
@@ -62,8 +62,8 @@ fn pages(command: Command) -> Vec<Command> {
     std::iter::once(command.clone()).chain(below).collect()
 }
 
-fn page(command: Command) -> Result<Vec<u8>> {
-    rendered(command).map_err(|error| Failure::Work(format!("the man page: {error}")))
+fn failed(error: io::Error) -> Failure {
+    Failure::Work(format!("the man page: {error}"))
 }
 
 /// A page whose examples keep their lines.

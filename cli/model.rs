@@ -9,7 +9,7 @@ use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{CompileArgs, ThreadsArgs, size, target_parser};
 use kernmill::adapters::{AdapterSource, LoadedAdapter};
 use kernmill::locate::Located;
-use kernmill::{Loaded, Opened, Options, Target};
+use kernmill::{Loaded, ModelMakes, Opened, Options, Target};
 use kernmill_tools::{CpuSet, Numa, stages::of_prepared};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use std::sync::Arc;
 pub struct ModelArgs {
     #[command(flatten)]
     pub given: GivenArgs,
+    #[arg(skip)]
+    pub makes: ModelMakes,
     #[command(flatten)]
     pub anew: AnewArgs,
     /// Instruction set; native is the best that this CPU has (which takes amx for preset bf16 only), or of
@@ -76,9 +78,6 @@ pub struct ModelArgs {
 
 impl ModelArgs {
     /// The library's form of it.
-    ///
-    /// # Errors
-    /// When a fused-op spec is wrong or not there.
     pub fn options(&self, emit: &Emit) -> Result<Options> {
         let compile = self.compile.library(&self.anew, &self.kept, emit)?;
         Ok(Options::default().with(|options| {
@@ -99,10 +98,10 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
     if args.kv_disk.is_none() {
         explicit.refuse(&["kv-disk-limit"], "there is no --kv-disk")?;
     }
-    let located = args.given.resolve(explicit)?;
+    let located = args.given.resolve(explicit)?.making(args.compile.makes(args.makes));
     match &located {
         Located::Plan(_) => {
-            let of_code: &[&str] = if args.anew.regenerates() { &[] } else { &["tune"] };
+            let of_code: &[&str] = if explicit.has("regenerate") { &[] } else { &["tune"] };
             let unused = [&OF_COMPILING, of_code].concat();
             explicit.refuse(&unused, "a plan is compiled already; compile the model anew instead")?;
         }

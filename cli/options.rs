@@ -7,6 +7,9 @@ pub use kernmill_tools::values::size;
 use kernmill_tools::{Level, MAX_THREADS, default_threads, server::Today};
 use std::path::PathBuf;
 
+/// Tokens that a text may have where a server or a chat is not told, as far as the model can.
+pub const CONTEXT: usize = 8192;
+
 /// How long a text may get.
 #[derive(Debug, clap::Args)]
 pub struct ContextArgs {
@@ -67,7 +70,8 @@ pub struct FormArgs {
     pub json: bool,
 }
 
-const NATIVE: &str = "native";
+/// This CPU, in place of a name.
+pub const NATIVE: &str = "native";
 
 /// `--target`.
 pub fn target_parser() -> impl TypedValueParser<Value = Target> {

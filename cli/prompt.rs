@@ -27,9 +27,6 @@ pub struct PromptArgs {
 
 impl PromptArgs {
     /// Takes the first word of the command line as the text, where --model says what the model is.
-    ///
-    /// # Errors
-    /// When something else is continued, too.
     pub fn follow(&mut self, given: &mut GivenArgs, explicit: &Explicit) -> Result<()> {
         let Some(first) = given.take_named(explicit) else { return Ok(()) };
         if !matches!(self.source(), PromptSource::Piped) {

@@ -5,7 +5,7 @@ use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
-use crate::options::{ContextArgs, ConversationArgs};
+use crate::options::{CONTEXT, ContextArgs, ConversationArgs};
 use kernmill::stage::{Stage, StagePosition, address};
 use kernmill_tools::OF_THE_FIRST_STAGE;
 use kernmill_tools::serve::SchedulerConfig as Scheduling;
@@ -14,9 +14,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Tokens that a text may have unless --context says another number, as far as the model can.
-const CONTEXT: usize = 8192;
 
 /// Serves a model over HTTP, to many clients at once
 ///

@@ -6,8 +6,8 @@ use crate::failure::{Failure, Result};
 use crate::inspect::Inspect;
 use crate::logits::Logits;
 use crate::tokens::Tokens;
-use kernmill::CompileOptions;
 use kernmill::locate::{Content, Located, locate};
+use kernmill::{CompileOptions, ModelMakes};
 use std::path::{Path, PathBuf};
 
 /// The end of `--help`.
@@ -64,6 +64,11 @@ impl CompileArgs {
         Ok(CompileOptions::default())
     }
 
+    /// A plan makes what it was compiled for.
+    pub fn makes(&self, usual: ModelMakes) -> ModelMakes {
+        usual
+    }
+
     /// Nothing is compiled here.
     pub fn check_source(&self, _explicit: &Explicit) -> Result<()> {
         Ok(())
@@ -73,13 +78,6 @@ impl CompileArgs {
 /// A plan's code is that of its file.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AnewArgs {}
-
-impl AnewArgs {
-    /// Whether a plan's code is generated anew.
-    pub fn regenerates(&self) -> bool {
-        false
-    }
-}
 
 /// Nothing is compiled that could be kept.
 #[derive(Clone, Debug, clap::Args)]

@@ -9,9 +9,9 @@ use crate::given::{GivenArgs, OF_COMPILING};
 use crate::options::{target_parser, thread_count};
 use crate::{output, version};
 use kernmill::locate::Located;
-use kernmill::{Error, Target};
+use kernmill::{Error, ModelMakes, Target};
 use kernmill_tools::explain::{ExplainOptions, Explained, SCHEMA, Subject, page, times};
-use kernmill_tools::stages::StageSources;
+use kernmill_tools::stages::{Stage, StageSources};
 use kernmill_tools::targets::target_on;
 use kernmill_tools::{FusedSet, Preset, compile};
 
@@ -66,12 +66,12 @@ impl Explain {
         let machine = machine.as_ref();
         let target = |preset: Preset| target_on(self.target, explicit.has("target"), machine, preset);
         let level = |preset| target(preset).level(preset, &self.aside);
-        let early = !self.emit.emit.is_empty() && self.emit.needs_no_compiler();
+        let early = !self.emit.emit.is_empty() && self.emit.emit.iter().all(|it| *it <= Stage::Graph);
         let is_native = target(self.compile.preset) == Target::Native;
         let compile_args = self.compile.clone().tuned(is_native, machine);
         let options =
             |fused| compile_args.options(fused, &self.emit).with(|it| it.machine = machine.cloned());
-        let located = self.given.resolve(explicit)?;
+        let located = self.given.resolve(explicit)?.making(self.compile.makes(ModelMakes::AsFiles));
         self.html.as_deref().map_or(Ok(()), |path| located.check_apart(path))?;
         let subject = match located {
             Located::Plan(path) => {

@@ -3,10 +3,12 @@
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
+use crate::options::NATIVE;
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use kernmill::CompileOptions;
+use kernmill::{CompileOptions, ModelMakes};
 use kernmill_tools::machine::{Description, read_machine};
+use kernmill_tools::stages::Stage;
 use kernmill_tools::{FusedSet, KvRequest, Level, Preset, Tuning, fused_set, keep_plans, values::size};
 use std::path::PathBuf;
 
@@ -32,6 +34,10 @@ pub struct CompileArgs {
     /// (generic)
     #[arg(long, value_name = "MAKER", value_parser = tuning_parser())]
     pub tune: Option<Tuning>,
+    /// Make vectors of texts, pooled by the last token, the mean of all or the first, in place of texts; none
+    /// makes texts. By default what the model's files say
+    #[arg(long, value_name = "last|mean|first|none")]
+    vectors: Option<ModelMakes>,
     /// Compile every graph node by itself: for comparing
     #[arg(long)]
     pub no_fuse: bool,
@@ -79,13 +85,6 @@ pub struct AnewArgs {
     regenerate: bool,
 }
 
-impl AnewArgs {
-    /// Whether a plan's code is generated anew.
-    pub fn regenerates(&self) -> bool {
-        self.regenerate
-    }
-}
-
 /// Where what is compiled is kept.
 #[derive(Clone, Debug, clap::Args)]
 pub struct KeptArgs {
@@ -100,9 +99,6 @@ pub struct KeptArgs {
     #[arg(long, conflicts_with = "plan_cache")]
     pub no_plan_cache: bool,
 }
-
-/// This CPU, in place of a name.
-pub const NATIVE: &str = "native";
 
 /// `--preset`.
 pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
@@ -127,15 +123,17 @@ impl CompileArgs {
         self
     }
 
+    /// What the model is to make; `usual` where nobody says it.
+    pub fn makes(&self, usual: ModelMakes) -> ModelMakes {
+        self.vectors.unwrap_or(usual)
+    }
+
     /// Prompt tokens that are run at once with code for these levels.
     pub fn chunk(&self, levels: impl IntoIterator<Item = Level>) -> u32 {
         self.chunk.unwrap_or_else(|| Level::default_chunk(levels))
     }
 
     /// The library's options for all that says how a model is compiled.
-    ///
-    /// # Errors
-    /// When a fused-op spec is wrong or not there.
     pub fn library(&self, anew: &AnewArgs, kept: &KeptArgs, emit: &Emit) -> Result<CompileOptions> {
         let options = self.options(self.fusions.set()?, emit);
         Ok(options.with(|it| {
@@ -163,7 +161,7 @@ impl CompileArgs {
             it.fuse = !self.no_fuse;
             it.adapters = !self.no_adapters;
             it.fused = fused;
-            it.keep_clif = emit.wants_clif();
+            it.keep_clif = emit.wants(Stage::Clif);
             it.producer = version::PRODUCER;
         })
     }

@@ -89,6 +89,7 @@ impl Run {
         let opened = model::open(&self.model, &self.emit, explicit);
         let (mut model, mut options) =
             opened.map_err(|failure| self.prompt.explained(failure, &self.model.given))?;
+        model.need_texts()?;
         options.sessions = self.session.is_some();
         let names = options.adapters.iter().map(|adapter| format!("{}:{}", adapter.name, adapter.scale));
         let mut session = SavedText::open(self.session.as_deref(), model.vocab(), names.collect())?;
@@ -107,8 +108,10 @@ impl Run {
         }
         let mut request = self.request(&model, prompt.ids.clone(), &options.adapters)?;
         request.drafter = self.sampling.drafter(tokenizer.as_ref())?;
-        request.constraint =
-            self.form().constraint(tokenizer.as_ref(), model.vocab(), &request.stop_tokens)?;
+        let (json_schema, grammar) = (self.json_schema.clone(), self.grammar.clone());
+        let rule =
+            RuleSource { json_object: self.json_object, json_schema, grammar, regex: self.regex.clone() };
+        request.constraint = rule.constraint(tokenizer.as_ref(), model.vocab(), &request.stop_tokens)?;
         let end_tokens = request.stop_tokens.clone();
         let (loaded, adapters) = model::load(model, &options, &self.emit, context, 1)?;
         let model = Model::of(loaded, SchedulerConfig::default().with_sequences(1), end_tokens, adapters)?;
@@ -175,11 +178,6 @@ impl Run {
             drafts: false,
             ..Request::greedy(prompt, self.max_tokens)
         })
-    }
-
-    fn form(&self) -> RuleSource {
-        let (json_schema, grammar) = (self.json_schema.clone(), self.grammar.clone());
-        RuleSource { json_object: self.json_object, json_schema, grammar, regex: self.regex.clone() }
     }
 
     /// Generates, and shows the text as it comes when it is not wanted at the end. Ctrl-C ends it after the

@@ -26,6 +26,7 @@ pub mod stages;
 pub mod stats;
 pub mod tokens;
 pub mod values;
+pub mod vectors;
 
 #[cfg(feature = "compiler")]
 pub use compiler::*;

@@ -1,5 +1,9 @@
 //! The stages of the compiler, by name.
 
+/// The refusal to print what is no text.
+pub const NO_OBJECT: &str = "--emit obj: an object file is not printed; give --emit-dir DIR, or use kernmill compile \
+    SPEC --emit obj -o FILE.o";
+
 /// A stage of the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {

@@ -1,11 +1,11 @@
 //! The stages of the compiler as text, and its code as an object file.
 
-use crate::compiler::stages::{OF_PLANS, code, of_compiled};
 #[cfg(feature = "compiler")]
-pub use crate::compiler::stages::{StageSources, disassembly, fingerprints};
+pub use crate::compiler::stages::{EmitRequest, StageSources, disassembly, fingerprints};
+use crate::compiler::stages::{OF_PLANS, code, of_compiled};
 use crate::given::in_plan;
 use crate::listing;
-pub use crate::stage::Stage;
+pub use crate::stage::{NO_OBJECT, Stage};
 use kernmill::{Error, Origin, Prepared, Result};
 use kernmill_plan::program::Program;
 use kernmill_runtime::Plan;

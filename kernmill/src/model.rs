@@ -67,6 +67,23 @@ impl Opened {
         }
     }
 
+    /// Refuses a model that makes vectors, where texts are needed.
+    ///
+    /// # Errors
+    /// When it does.
+    pub fn need_texts(&self) -> Result<()> {
+        let makes_vectors = match self {
+            Opened::Plan(plan) => plan.program().model.vectors().is_some(),
+            Opened::Source(source) => source.makes_vectors(),
+        };
+        match makes_vectors {
+            true => Err(Error::bad_input(
+                "the model makes vectors of texts, and no logits: `kernmill embed` prints them",
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// The longest context that the model was made for, in tokens.
     pub fn longest_context(&self) -> u32 {
         match self {

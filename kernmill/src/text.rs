@@ -213,10 +213,23 @@ impl Model {
         let end_tokens = opened.end_tokens()?;
         let mut loaded = opened.prepare(&options)?.load(&options, context, TEXTS)?;
         let adapters = loaded.load_adapters(&options)?;
+        Model::of_many(loaded, TEXTS, end_tokens, adapters)
+    }
+
+    /// A loaded model as [`Model::of`] has one, of whose texts so many run at once, and any number waits.
+    ///
+    /// # Errors
+    /// When there is no sequence.
+    pub fn of_many(
+        loaded: Loaded,
+        sequences: u32,
+        end_tokens: Vec<u32>,
+        adapters: Vec<LoadedAdapter>,
+    ) -> Result<Model> {
         let config = SchedulerConfig {
             max_queue: u32::MAX / 4,
             max_wait: [None; 3],
-            ..SchedulerConfig::default().with_sequences(TEXTS)
+            ..SchedulerConfig::default().with_sequences(sequences)
         };
         Model::of(loaded, config, end_tokens, adapters)
     }

@@ -2,14 +2,15 @@
 //! would run here; with `--emit` and no output, what a spec alone compiles to.
 
 use crate::aside::Aside;
-use crate::compiler::options::{CompileArgs, MachineArgs, NATIVE};
+use crate::compiler::options::{CompileArgs, MachineArgs};
 use crate::emit::Emit;
 use crate::explicit::Explicit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::given::GivenArgs;
-use crate::options::{TemplateArgs, ThreadsArgs};
+use crate::options::{NATIVE, TemplateArgs, ThreadsArgs};
 use crate::{output, version};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use kernmill::ModelMakes;
 use kernmill::adapters::AdapterSource;
 use kernmill::chat::{fault, given_or};
 use kernmill::compiler::{SourceModel, SpecSource, choices, write_plan};
@@ -17,7 +18,7 @@ use kernmill::locate::{Located, SourceFiles};
 use kernmill_tools::estimate::{Host, PlanEstimate};
 use kernmill_tools::machine::Description;
 use kernmill_tools::merge::AdapterMerge;
-use kernmill_tools::stages::{Stage, StageSources, fingerprints};
+use kernmill_tools::stages::{EmitRequest, StageSources, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
 use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, Preset, compile};
 use serde_json::json;
@@ -96,8 +97,8 @@ impl Compile {
         let is_native = self.target.iter().all(|target| matches!(target, Targets::Native));
         self.compile = self.compile.tuned(is_native, machine);
         let given = self.source(explicit)?;
-        self.check_emit(&levels, &given)?;
-        if self.writes_no_plan() {
+        self.asked(&given).check(&levels)?;
+        if self.asked(&given).writes_no_plan() {
             return self.emit_only(&levels, &given);
         }
         if self.dry_run && given.need_weights().is_err() {
@@ -133,7 +134,7 @@ impl Compile {
 
     /// The model that is compiled.
     fn source(&self, explicit: &Explicit) -> Result<SourceFiles> {
-        let located = self.given.resolve(explicit)?;
+        let located = self.given.resolve(explicit)?.making(self.compile.makes(ModelMakes::AsFiles));
         self.output.as_deref().map_or(Ok(()), |path| located.check_apart(path))?;
         match located {
             Located::Source(source) => Ok(source),
@@ -188,9 +189,7 @@ impl Compile {
         }
         Ok(compiled)
     }
-}
 
-impl Compile {
     /// Tells what compiling a spec would give. Of its weights only shapes and stored formats count, which the
     /// spec says.
     fn dry_run_of_spec(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
@@ -215,60 +214,24 @@ impl Compile {
         let Some(it) = PlanEstimate::new(writer, compiled, self.context, host, notes)? else { return Ok(()) };
         version::show(self.json, "kernmill.dry-run/1", || it.json(), || it.text())
     }
-}
 
-impl Compile {
-    /// Whether the stages are all that is wanted.
-    fn writes_no_plan(&self) -> bool {
-        let emits = !self.emit.emit.is_empty();
-        emits && !self.dry_run && (self.output.is_none() || self.writes_object())
-    }
-
-    /// Whether `--output` names an object file.
-    fn writes_object(&self) -> bool {
-        self.emit.wants(Stage::Obj) && self.emit.emit_dir.is_none()
-    }
-
-    /// Refuses what cannot be emitted, before the work.
-    fn check_emit(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
-        let bad = |what: &str| Err(Failure::BadInput(what.to_owned()));
-        let hashes = self.emit.emit == [Stage::Hashes] && self.emit.emit_dir.is_none();
-        if self.json && !(hashes ^ self.dry_run) {
-            return bad("--json: expected --dry-run or --emit hashes, which alone are JSON");
+    /// What is asked for, before the work.
+    fn asked(&self, given: &SourceFiles) -> EmitRequest<'_> {
+        EmitRequest {
+            stages: &self.emit.emit,
+            has_dir: self.emit.emit_dir.is_some(),
+            has_output: self.output.is_some(),
+            json: self.json,
+            dry_run: self.dry_run,
+            has_weights: given.need_weights().is_ok(),
+            preset: self.compile.preset,
         }
-        if self.json && self.dry_run && self.emit.prints() {
-            return bad("--emit: with --json and --dry-run, one JSON object is printed; give --emit-dir");
-        }
-        if self.emit.wants(Stage::Obj) {
-            self.emit.check(self.output.as_deref())?;
-            if let [_, _, ..] = levels {
-                let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
-                let what = "--emit obj: an object file has one target's code, but --target is";
-                return bad(&format!("{what} {names}: choose one"));
-            }
-            if self.dry_run {
-                return bad("--emit obj: --dry-run writes nothing; leave out one of them");
-            }
-        }
-        if given.need_weights().is_err() {
-            if !self.writes_no_plan() && !self.dry_run {
-                let what = "--weights is missing: a plan holds the weights. Without them, --emit shows what \
-                    the spec compiles to";
-                return bad(what);
-            }
-            if self.compile.preset == Preset::Fast && !self.dry_run {
-                let what =
-                    "--weights is missing: preset fast decides from the weights which code is generated";
-                return bad(what);
-            }
-        }
-        Ok(())
     }
 
     /// Compiles and emits. The weights are looked at only where the code depends on them.
     fn emit_only(&self, levels: &[Level], given: &SourceFiles) -> Result<()> {
         // A problem of the place is found before the work.
-        self.output.as_deref().filter(|_| self.writes_object()).map_or(Ok(()), output::check)?;
+        self.output.as_deref().filter(|_| self.asked(given).writes_object()).map_or(Ok(()), output::check)?;
         if given.need_weights().is_err() && self.merge_lora.is_empty() {
             let source = SpecSource::of(given, self.compile.fusions.set()?)?;
             let graph = source.graph()?;

@@ -1,9 +1,9 @@
 //! Stages of what was compiled.
 
 use crate::listing;
-use crate::stage::Stage;
+use crate::stage::{NO_OBJECT, Stage};
 use kernmill::compiler::SourceModel;
-use kernmill::{Error, Result};
+use kernmill::{Error, Level, Preset, Result};
 use kernmill_compiler::ir::Graph;
 use kernmill_compiler::output::fingerprint::Fingerprint;
 use kernmill_compiler::pipeline::Compiled;
@@ -13,6 +13,77 @@ use std::fmt::{Display, Write};
 
 /// The stages that a plan still has, for messages.
 pub const OF_PLANS: &str = "spec, asm, plan and obj";
+
+/// What `kernmill compile` is asked to show and to write.
+pub struct EmitRequest<'a> {
+    /// Stages that are wanted.
+    pub stages: &'a [Stage],
+    /// Whether stages go to files of a directory.
+    pub has_dir: bool,
+    /// Whether there is a file for the plan, or for the object file.
+    pub has_output: bool,
+    /// Whether JSON is printed.
+    pub json: bool,
+    /// Whether nothing is written.
+    pub dry_run: bool,
+    /// Whether there are weights.
+    pub has_weights: bool,
+    /// How the model is quantised.
+    pub preset: Preset,
+}
+
+impl EmitRequest<'_> {
+    /// Whether the stages are all that is wanted.
+    pub fn writes_no_plan(&self) -> bool {
+        !self.stages.is_empty() && !self.dry_run && (!self.has_output || self.writes_object())
+    }
+
+    /// Whether the output is an object file.
+    pub fn writes_object(&self) -> bool {
+        self.stages.contains(&Stage::Obj) && !self.has_dir
+    }
+
+    /// Refuses what cannot be had, before the work.
+    ///
+    /// # Errors
+    /// When options contradict each other, or weights are missing that are needed.
+    pub fn check(&self, levels: &[Level]) -> Result<()> {
+        let bad = |what: &str| Err(Error::bad_input(what.to_owned()));
+        let hashes = self.stages == [Stage::Hashes] && !self.has_dir;
+        if self.json && !(hashes ^ self.dry_run) {
+            return bad("--json: expected --dry-run or --emit hashes, which alone are JSON");
+        }
+        if self.json && self.dry_run && !self.stages.is_empty() && !self.has_dir {
+            return bad("--emit: with --json and --dry-run, one JSON object is printed; give --emit-dir");
+        }
+        if self.stages.contains(&Stage::Obj) {
+            if !self.has_dir && !self.has_output {
+                return bad(NO_OBJECT);
+            }
+            if let [_, _, ..] = levels {
+                let names = levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ");
+                let what = "--emit obj: an object file has one target's code, but --target is";
+                return bad(&format!("{what} {names}: choose one"));
+            }
+            if self.dry_run {
+                return bad("--emit obj: --dry-run writes nothing; leave out one of them");
+            }
+        }
+        if !self.has_weights {
+            if !self.writes_no_plan() && !self.dry_run {
+                let what = "--weights is missing: a plan holds the weights. Without them, --emit shows what \
+                    the spec compiles to";
+                return bad(what);
+            }
+            if self.preset == Preset::Fast && !self.dry_run {
+                let what =
+                    "--weights is missing: preset fast decides from the weights which code is generated";
+                return bad(what);
+            }
+        }
+        Ok(())
+    }
+}
 
 /// The sources of the stages.
 pub struct StageSources<'a> {

@@ -1,0 +1,91 @@
+//! Texts from the command line, and their vectors and scores as text.
+
+use kernmill::{Error, Model, Result};
+use kernmill_os::files::{read_all_text, read_named_text};
+use kernmill_plan::limit;
+use serde_json::json;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::str::FromStr;
+
+/// Texts that run at once.
+pub const AT_ONCE: u32 = 16;
+
+/// How vectors are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VectorFormat {
+    /// Each as a list of JSON on a line.
+    Lines,
+    /// All in one object of JSON.
+    Json,
+    /// Numbers of 4 bytes, little-endian, one vector behind the other.
+    F32,
+}
+
+impl FromStr for VectorFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<VectorFormat, String> {
+        match text {
+            "lines" => Ok(VectorFormat::Lines),
+            "json" => Ok(VectorFormat::Json),
+            "f32" => Ok(VectorFormat::F32),
+            _ => Err("expected lines, json or f32".to_owned()),
+        }
+    }
+}
+
+/// The texts that are given, or the lines of a file, or those of standard input. Empty lines are left out.
+///
+/// # Errors
+/// When there are none, or a file cannot be read.
+pub fn texts(given: Vec<String>, file: Option<&Path>) -> Result<Vec<String>> {
+    if !given.is_empty() {
+        return Ok(given);
+    }
+    let most = limit::PROMPT_BYTES as u64;
+    let text = match file.filter(|path| *path != Path::new("-")) {
+        Some(path) => read_named_text(path, most).map_err(Error::read(path))?,
+        None if file.is_none() && std::io::stdin().is_terminal() => String::new(),
+        None => read_all_text(std::io::stdin(), most)
+            .map_err(|error| Error::bad_input(format!("standard input: {error}")))?,
+    };
+    let lines: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    match lines.is_empty() {
+        true => Err(Error::bad_input("there is no text: give TEXT behind MODEL, --file, or pipe lines in")),
+        false => Ok(lines),
+    }
+}
+
+/// The vectors of texts, in a format.
+///
+/// # Errors
+/// As [`Model::embed`].
+pub fn embedded(
+    model: &Model,
+    texts: &[String],
+    dimensions: Option<u32>,
+    format: VectorFormat,
+) -> Result<Vec<u8>> {
+    let vectors = model.embed(texts, dimensions)?;
+    Ok(match format {
+        VectorFormat::Lines => {
+            vectors.iter().map(|vector| format!("{}\n", json!(vector))).collect::<String>().into_bytes()
+        }
+        VectorFormat::Json => {
+            let name = &model.image().program().model.name;
+            format!("{}\n", json!({ "model": name, "embeddings": vectors })).into_bytes()
+        }
+        VectorFormat::F32 => vectors.iter().flatten().flat_map(|x| x.to_le_bytes()).collect(),
+    })
+}
+
+/// Texts with how well they answer a question, the best first.
+///
+/// # Errors
+/// As [`Model::score`].
+pub fn scored(model: &Model, query: &str, texts: &[String]) -> Result<String> {
+    let mut scored: Vec<(f32, &String)> = model.score(query, texts)?.into_iter().zip(texts).collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Ok(scored.iter().map(|(score, text)| format!("{score:.4}  {text}\n")).collect())
+}
