@@ -201,6 +201,9 @@ pub fn plan(plan: &Plan, shown: Option<usize>) -> Result<String> {
         metadata.chunk,
         if metadata.fused { "" } else { ", not fused" },
     );
+    if model.vectors().is_some() {
+        let _ = writeln!(text, "makes {}", model.output);
+    }
     let _ = writeln!(
         text,
         "weights {} bytes, of which one token reads {}; end tokens {:?}",
@@ -291,6 +294,7 @@ pub fn plan_json(plan: &Plan) -> Result<Value> {
         "model": metadata.model.name,
         "preset": metadata.model.preset,
         "vocabulary": metadata.model.vocab,
+        "makes": metadata.model.output.to_string(),
         "max_context": metadata.model.max_context,
         "chunk": metadata.chunk,
         "kv_format": metadata.model.kv.formats().to_string(),

@@ -1,6 +1,7 @@
 //! Programs that leave vectors of texts instead of logits.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Which rows of a text make its vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,11 +41,6 @@ pub struct VectorForm {
 }
 
 impl VectorForm {
-    /// The form in words: `last, normalised`.
-    pub fn words(self) -> String {
-        format!("{}, {}", self.pooling.name(), if self.normalise { "normalised" } else { "not normalised" })
-    }
-
     /// The vector of a text that has more than `dimensions` elements, with so many of them: the first ones,
     /// divided by their length if the form says so. Lengths are sums of squares in f32, ascending.
     pub fn finish(self, vector: &mut Vec<f32>, dimensions: usize) {
@@ -68,6 +64,18 @@ pub enum ModelOutput {
         /// How rows become vectors.
         form: VectorForm,
     },
+}
+
+impl fmt::Display for ModelOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModelOutput::Logits => f.write_str("texts"),
+            ModelOutput::Vectors { width, form } => {
+                let normalised = if form.normalise { "normalised" } else { "not normalised" };
+                write!(f, "vectors of {width}, pooled by {}, {normalised}", form.pooling.name())
+            }
+        }
+    }
 }
 
 /// Makes a text's vector of its rows, which come in the order of their tokens. The arithmetic is that of

@@ -9,6 +9,7 @@ mod chat;
 mod checkpoints;
 mod commands;
 mod confined;
+mod embed;
 mod emit;
 mod environment;
 mod explain;

@@ -92,6 +92,7 @@ impl CommandDir {
                 fs::write(self.path(name), "start: /[a-z]{1,8}/ (\", \" /[a-z]{1,8}/){1,3}").unwrap()
             }
             "mine.jinja" => fs::write(self.path(name), "{{ messages[0].content }}").unwrap(),
+            "texts.txt" => fs::write(self.path(name), "A slice is a view.\nThreads may panic.\n").unwrap(),
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
             _ if name.ends_with(".gguf") => {
                 let file = convert("../../../model-specs/nano", BF16).bytes();

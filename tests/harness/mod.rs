@@ -72,6 +72,11 @@ pub fn oracle(name: &str) -> PathBuf {
     unpacked("tests/fixtures/oracle.tar").join(name)
 }
 
+/// Directory of a model for vectors (`tools/oracle/make_vectors.py`).
+pub fn vectors() -> PathBuf {
+    unpacked("tests/fixtures/vectors.tar")
+}
+
 /// Directory of the models that transformers saved, one directory each (`tools/oracle/make_imports.py`).
 pub fn imports() -> PathBuf {
     unpacked("tests/fixtures/imports.tar")

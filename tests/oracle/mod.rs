@@ -2,6 +2,7 @@
 
 mod adapters;
 mod quantised;
+mod vectors;
 
 use crate::harness::{Model, imports, oracle, read};
 use kernmill_compiler::passes::quant::Preset;

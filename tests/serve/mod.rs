@@ -13,6 +13,7 @@ mod own;
 mod stages;
 mod templates;
 mod texts;
+mod vectors;
 
 pub use client::get;
 

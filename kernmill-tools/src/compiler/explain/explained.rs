@@ -149,6 +149,9 @@ fn head(text: &mut String, facts: &PageContent<'_>) {
     let code = size(program.code.bytes.len() as u64);
     let (level, preset) = (program.level.name(), &program.model.preset);
     let _ = writeln!(text, "target: {level}, preset {preset}; {kernels} kernels, {code} of code");
+    if program.model.vectors().is_some() {
+        let _ = writeln!(text, "makes {}", program.model.output);
+    }
     if facts.assumed {
         let _ = writeln!(text, "  assuming that every tensor that may have 4 bits does");
     }

@@ -22,6 +22,7 @@ pub fn json(facts: &PageContent<'_>) -> Value {
     let more = json!({
         "model": program.model.name,
         "preset": program.model.preset,
+        "makes": program.model.output.to_string(),
         "target": program.level.name(),
         "assumed_formats": facts.assumed,
         "layers": program.model.kv.layers.len(),

@@ -1,0 +1,64 @@
+//! Vectors against transformers in float32 (tools/oracle/make_vectors.py).
+
+use crate::harness::{read, vectors};
+use kernmill::{Model, ModelMakes, Options, Preset, Request, Wanted, locate::locate};
+
+/// A model of the fixture's directory, which its files say is for vectors.
+fn model(preset: Preset) -> Model {
+    let options = Options::default().with(|options| {
+        options.compile.preset = preset;
+        options.threads = Some(1);
+    });
+    Model::open_with(vectors().join("qwen3-embedding"), &options, None).unwrap()
+}
+
+fn vector(model: &Model, tokens: &[u32], dimensions: Option<u32>) -> Vec<f32> {
+    let request = Request::values(tokens.to_vec(), Wanted::Vector { dimensions });
+    model.thread().text(request).unwrap().whole().unwrap().values
+}
+
+#[test]
+fn vectors_are_those_of_transformers() {
+    let file = std::fs::read(vectors().join("qwen3-embedding/oracle.safetensors")).unwrap();
+    let tokens = read(&file, "tokens", u32::from_le_bytes);
+    let expected = read(&file, "vectors", f32::from_le_bytes);
+    let width = expected.len() / tokens.len();
+    for (preset, least) in [(Preset::Exact, 0.999_999), (Preset::Faithful, 0.99)] {
+        let model = model(preset);
+        for (at, expected) in expected.chunks(width).enumerate() {
+            let found = vector(&model, &tokens[..=at], None);
+            let cosine: f32 = found.iter().zip(expected).map(|(a, b)| a * b).sum();
+            assert!(cosine >= least && cosine <= 1.0001, "{}: {} tokens: {cosine}", preset.name(), at + 1);
+            // The first elements, with a length of 1 again.
+            let cut = vector(&model, &tokens[..=at], Some(24));
+            let length: f32 = expected[..24].iter().map(|x| x * x).sum::<f32>().sqrt();
+            let cosine: f32 = cut.iter().zip(expected).map(|(a, b)| a * b / length).sum();
+            assert!(cut.len() == 24 && cosine >= least && cosine <= 1.0001, "{cosine}");
+        }
+    }
+}
+
+#[test]
+fn a_model_for_vectors_needs_no_unembedding_and_another_one_does() {
+    let located = locate(&vectors().join("qwen3-embedding")).unwrap().making(ModelMakes::Texts);
+    // The embeddings are tied, so that it could go on with texts, too.
+    assert!(kernmill::Opened::open(located, &Options::default()).unwrap().need_texts().is_ok());
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["config.json", "model.safetensors", "modules.json"] {
+        std::fs::copy(vectors().join("qwen3-embedding").join(name), dir.path().join(name)).unwrap();
+    }
+    let config = std::fs::read_to_string(dir.path().join("config.json")).unwrap();
+    let untied = config.replace("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
+    std::fs::write(dir.path().join("config.json"), untied).unwrap();
+    let open = |makes| kernmill::Opened::open(locate(dir.path()).unwrap().making(makes), &Options::default());
+    let missing = open(ModelMakes::AsFiles).err().unwrap().to_string();
+    assert!(missing.contains("1_Pooling/config.json"), "{missing}");
+    let opened = open("mean".parse().unwrap());
+    std::fs::create_dir(dir.path().join("1_Pooling")).unwrap();
+    let pooling = vectors().join("qwen3-embedding/1_Pooling/config.json");
+    std::fs::copy(pooling, dir.path().join("1_Pooling/config.json")).unwrap();
+    assert!(opened.is_err(), "whether vectors are normalised is not known");
+    assert!(open("mean".parse().unwrap()).unwrap().need_texts().is_err());
+    let headless = open(ModelMakes::Texts).err().unwrap().to_string();
+    assert!(headless.contains("lm_head.weight"), "{headless}");
+}

@@ -1,0 +1,58 @@
+"""Makes a small random model for vectors, as sentence-transformers saves Qwen3-Embedding, and its vectors:
+qwen3-embedding/{config.json, model.safetensors, modules.json, 1_Pooling/config.json, oracle.safetensors} in an archive. The last has
+`tokens` i32 [T], and the normalised rows after every token, `vectors` f32 [T, hidden].
+
+    python tools/oracle/make_vectors.py tests/fixtures/vectors.tar
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import Qwen3Config, Qwen3Model
+
+from checkpoint import changed
+from make_imports import SIZES, TOKENS, randomise
+
+MODULES = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
+
+
+@torch.no_grad()
+def make(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    config = Qwen3Config(**SIZES, head_dim=32, tie_word_embeddings=True, rope_theta=1e6)
+    config._attn_implementation = "eager"
+    model = Qwen3Model(config).float().eval()
+    randomise(model, 21, lambda name: torch.bfloat16)
+    generator = torch.Generator().manual_seed(21)
+    tokens = torch.randint(config.vocab_size, (TOKENS,), generator=generator, dtype=torch.int32)
+    rows = model(tokens[None].long(), use_cache=False).last_hidden_state[0]
+    vectors = torch.nn.functional.normalize(rows, dim=-1)
+    model.to(torch.bfloat16).save_pretrained(directory)
+    (directory / "generation_config.json").unlink(missing_ok=True)
+    path = directory / "config.json"
+    # The published models name the class that has an unembedding, and have none.
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": ["Qwen3ForCausalLM"]}, indent=2) + "\n")
+    modules = [{"idx": at, "name": str(at), "path": place, "type": f"sentence_transformers.models.{kind}"}
+               for at, (kind, place) in enumerate(MODULES)]
+    (directory / "modules.json").write_text(json.dumps(modules, indent=2) + "\n")
+    (directory / "1_Pooling").mkdir()
+    pooling = {"word_embedding_dimension": config.hidden_size, "pooling_mode_cls_token": False, "pooling_mode_mean_tokens": False,
+               "pooling_mode_lasttoken": True, "include_prompt": True}
+    (directory / "1_Pooling" / "config.json").write_text(json.dumps(pooling, indent=2) + "\n")
+    save_file({"tokens": tokens, "vectors": vectors.contiguous()}, directory / "oracle.safetensors")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("archive", type=Path)
+    args = parser.parse_args()
+    with changed(args.archive) as out:
+        make(out / "qwen3-embedding")
+
+
+if __name__ == "__main__":
+    main()
