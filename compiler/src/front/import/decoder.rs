@@ -406,14 +406,15 @@ impl Decoder {
 
     fn after(&self, file: &dyn TensorFile) -> Vec<String> {
         let stays = when(file.is_in_blocks("logits"), ", activations = \"f32\"");
-        let expr = self.logits.as_ref().map(|expr| format!(", expr = \"{expr}\"")).unwrap_or_default();
-        vec![
+        let mut nodes = vec![
             "out = \"last\", op = \"select_rows\", input = \"x\"".into(),
             norm("normed", "last", "final_norm"),
-            format!(
-                "out = \"logits\", op = \"logits\", input = \"normed\", weight = \"lm_head\"{expr}{stays}"
-            ),
-        ]
+            format!("out = \"logits\", op = \"logits\", input = \"normed\", weight = \"lm_head\"{stays}"),
+        ];
+        nodes.extend(self.logits.as_ref().map(|expr| {
+            format!("out = \"final_logits\", op = \"elementwise\", inputs = [\"logits\"], expr = \"{expr}\"")
+        }));
+        nodes
     }
 }
 

@@ -168,7 +168,10 @@ impl TensorFile for StoredTensors<'_> {
     }
 
     fn left_out(&self, decoder: &Decoder) -> Vec<String> {
-        let images = IMAGES.iter().map(|start| (*start).to_owned()).filter(|_| matches!(self.naming, Naming::Inside | Naming::InsideModel));
+        let images = IMAGES
+            .iter()
+            .map(|start| (*start).to_owned())
+            .filter(|_| matches!(self.naming, Naming::Inside | Naming::InsideModel));
         let further = (self.layers..self.layers + decoder.further_layers)
             .map(|layer| self.naming.of(&format!("model.layers.{layer}.")));
         let is_there = |start: &String| {

@@ -230,7 +230,7 @@ impl<'a> GraphLowering<'a> {
 
     fn finish(self) -> Result<Graph> {
         let source = &self.spec.source;
-        let Some(output) = self.output else {
+        let Some(computed) = self.output else {
             let message = "no node computes the logits";
             let error =
                 SpecError::new(source, self.spec.model.name.span.clone(), message, "expected in this model");
@@ -240,8 +240,8 @@ impl<'a> GraphLowering<'a> {
         };
         // What the last node makes of the logits takes their place.
         let last = ValueId(self.graph.values.len() as u32 - 1);
-        let follows = self.read.contains(&logits) && self.ty(last) == self.ty(logits);
-        let output = if follows { last } else { logits };
+        let follows = self.graph.vectors.is_none() && self.read.contains(&computed);
+        let output = if follows && self.ty(last) == self.ty(computed) { last } else { computed };
         for (index, (value, span)) in self.graph.values.iter().skip(1).zip(&self.value_spans).enumerate() {
             let id = ValueId(index as u32 + 1);
             if id != output && !self.read.contains(&id) {

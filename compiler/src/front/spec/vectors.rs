@@ -1,7 +1,7 @@
 //! The same model with another output: a spec that ends in logits becomes one that ends in vectors.
 
 use super::section::{SpannedValue, SpecSection, array, string};
-use super::{NodeArg, NodeDef, Result, Spec, SpecError};
+use super::{LayerNode, NodeArg, NodeDef, Result, Spec, SpecError};
 use crate::ir::ops::keys::ParamKind;
 use kernmill_plan::vectors::VectorForm;
 use std::ops::Range;
@@ -55,9 +55,18 @@ impl Spec {
             form.normalise
         );
         let mut edits = vec![(place, node)];
+        // Nodes that change the logits go with them.
+        let behind = nodes.iter().skip_while(|item| !of_output(item)).skip(1);
+        for item in behind {
+            edits.push((self.lines(self.braces(item.span())?), String::new()));
+        }
         let others = || {
-            let layers = self.layer.iter().flat_map(|layer| &layer.nodes);
-            let all = self.before.iter().chain(layers).chain(&self.after);
+            let layers = self.layer.iter().flat_map(|layer| &layer.nodes).filter_map(|node| match node {
+                LayerNode::Op(node) => Some(node),
+                LayerNode::Block(_) => None,
+            });
+            let blocks = self.blocks.iter().flat_map(|block| &block.nodes);
+            let all = self.before.iter().chain(layers).chain(blocks).chain(&self.after);
             all.filter(|node| node.out.span != output.out.span)
         };
         let gone = tensors(output).filter(|name| others().all(|node| tensors(node).all(|it| it != *name)));

@@ -58,11 +58,8 @@ pub static ACTIVATIONS: KeyWords = KeyWords {
 };
 
 /// The rows of a text that make its vector.
-pub static POOLINGS: KeyWords = KeyWords {
-    what: "pool",
-    words: &Pooling::NAMES,
-    expected: "\"last\", \"mean\" or \"first\"",
-};
+pub static POOLINGS: KeyWords =
+    KeyWords { what: "pool", words: &Pooling::NAMES, expected: "\"last\", \"mean\" or \"first\"" };
 
 impl ParamKind {
     /// The advice to a reader on what to write.
