@@ -39,7 +39,7 @@ fn architectures_are_refused_for_the_reason_on_their_page() {
     let dir = TempDir::new().unwrap();
     let page = read("docs/user/architectures.md");
     let missing = rows(&page, "Not yet, and why");
-    assert!(missing.len() > 25, "found only {missing:?}");
+    assert!(missing.len() >= 10, "found only {missing:?}");
     for (class, why) in missing.iter().flat_map(|(names, why)| names.iter().map(move |name| (name, why))) {
         let says = says_of(dir.path(), class);
         why.split("; ").for_each(|part| assert!(says.contains(part), "{class}: {part}: {says}"));

@@ -2,10 +2,12 @@
 //! plans give the interpreter's logits bit for bit.
 
 use super::{Case, PRESETS, assert_bits, engine, logits, mixed, options};
-use crate::harness::{Model, image_of};
+use crate::harness::{Model, image_of, imports};
 use fastrand::Rng;
 use kernmill_checkpoint::Checkpoint;
+use kernmill_compiler::front::import::{from_checkpoint, read_config};
 use kernmill_compiler::front::spec::{Spec, lower};
+use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_compiler::synth;
 use kernmill_compiler::testing::RandomWeights;
@@ -19,6 +21,10 @@ const MIXED: &str = include_str!("mixed.toml");
 
 /// Synthesises a checkpoint for the spec, and compares kernels with the interpreter in every preset.
 pub fn same_bits(spec: &str) {
+    same_bits_in(&PRESETS, spec, "spec");
+}
+
+fn same_bits_in(presets: &[Preset], spec: &str, name: &str) {
     let graph = lower(&Spec::parse("spec.toml", spec).unwrap()).unwrap();
     graph.verify().unwrap();
     let dir = TempDir::new().unwrap();
@@ -28,14 +34,15 @@ pub fn same_bits(spec: &str) {
     let tokens = (0..45).map(|_| rng.u32(0..graph.vocab as u32)).collect();
     let (weights, choices) = (RandomWeights { raw: model.raw() }, mixed(&graph));
     let case = Case { graph, weights, tokens, choices };
-    for preset in PRESETS {
+    for &preset in presets {
         let expected = case.expected(preset);
-        for level in Level::supported() {
+        for (turn, level) in Level::supported().into_iter().enumerate() {
+            let (threads, pieces) = [(2, [19, 1, 7]), (1, [45, 1, 1]), (5, [7, 7, 7])][turn % 3];
             for fuse in [true, false] {
                 let compiled = case.compile(&CompilerOptions { fuse, ..options(preset, level) });
                 let image = image_of(compiled.program.clone(), model.pack(&compiled));
-                let actual = logits(&mut engine(&image, 2, 1, None), &case.tokens, &[19, 1, 7]);
-                let what = format!("{}, {}, fuse {fuse}", preset.name(), level.name());
+                let actual = logits(&mut engine(&image, threads, 1, None), &case.tokens, &pieces);
+                let what = format!("{name}: {}, {}, fuse {fuse}", preset.name(), level.name());
                 assert_bits(&actual, &expected, case.graph.vocab, &what);
             }
         }
@@ -45,4 +52,20 @@ pub fn same_bits(spec: &str) {
 #[test]
 fn layers_may_differ_and_tensors_be_pieces() {
     same_bits(MIXED);
+}
+
+/// The spec of each class that is imported, with random weights.
+#[test]
+fn every_class_gives_the_interpreters_bits_on_every_level() {
+    let mut directories: Vec<_> = std::fs::read_dir(imports()).unwrap().map(|e| e.unwrap().path()).collect();
+    directories.sort();
+    for directory in directories {
+        let checkpoint = Checkpoint::open(&directory).unwrap();
+        let spec = from_checkpoint("m", &read_config(&directory).unwrap(), &checkpoint).unwrap();
+        same_bits_in(
+            &[Preset::Exact, Preset::Faithful],
+            &spec,
+            directory.file_name().unwrap().to_str().unwrap(),
+        );
+    }
 }

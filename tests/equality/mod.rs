@@ -298,7 +298,10 @@ fn every_built_in_fusion_is_left_out_by_a_test() {
         "moe_gate_up",
         "moe_down",
         "mlp_gate_up",
+        // Every class fuses with it and without, in `families`.
+        "linear_combined",
         "logits",
+        "post_norm_add",
         "norm_quant",
         // Those of adapters, in `adapters`.
         "routed_shrink",

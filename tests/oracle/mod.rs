@@ -2,6 +2,7 @@
 
 mod adapters;
 mod quantised;
+mod spoilt;
 mod vectors;
 
 use crate::harness::{Model, imports, oracle, read};

@@ -29,6 +29,15 @@ const NULLABLE: [&str; 3] = ["sliding_window", "num_key_value_heads", "head_dim"
 const ALIASES: [(&str, &str); 2] =
     [("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token")];
 
+/// The other name of a key, if it has one.
+fn other_name(key: &str) -> Option<&'static str> {
+    ALIASES.iter().find_map(|&(a, b)| match key {
+        key if key == a => Some(b),
+        key if key == b => Some(a),
+        _ => None,
+    })
+}
+
 impl ModelConfig {
     pub(super) fn parse(text: &str) -> Result<ModelConfig> {
         match serde_json::from_str(text) {
@@ -79,7 +88,7 @@ impl ModelConfig {
         let has_theta = scaled.clone().any(|section| section.get("rope_theta").is_some_and(|v| !v.is_null()));
         let has_scaling = scaled.clone().any(|section| !section.is_empty());
         for (key, value) in defaults.as_object().into_iter().flatten() {
-            let other = ALIASES.iter().find(|(name, _)| name == key).map_or(key.as_str(), |(_, other)| other);
+            let other = other_name(key).unwrap_or(key);
             let there = match key.as_str() {
                 "rope_theta" => has_theta || self.has(key),
                 "rope_parameters" => has_scaling,
@@ -153,12 +162,7 @@ impl ModelConfig {
 
     /// A whole number from 1 under `key`, or under its other name.
     pub(super) fn whole_or_alias(&self, key: &str) -> Result<u64> {
-        let other = ALIASES.iter().find_map(|&(a, b)| match key {
-            key if key == a => Some(b),
-            key if key == b => Some(a),
-            _ => None,
-        });
-        let keys: Vec<&str> = [key].into_iter().chain(other).collect();
+        let keys: Vec<&str> = [key].into_iter().chain(other_name(key)).collect();
         self.require_whole(&keys)
     }
 

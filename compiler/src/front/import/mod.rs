@@ -53,8 +53,7 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
     let Some(class) = classes()
         .find(|class| class.name == stated || class.model_type == stated || class.aliases.contains(&stated))
     else {
-        let supported: Vec<&str> = classes().map(|class| class.name).collect();
-        return Err(ImportError::Unsupported { what: others::refusal(stated, &supported.join(", ")) });
+        return Err(ImportError::Unsupported { what: others::refusal(stated) });
     };
     known::check(&config, class.keys, checkpoint.is_some())?;
     let config = config.with_defaults(&(class.defaults)());

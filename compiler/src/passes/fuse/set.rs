@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
-const BUILTIN: [(&str, &str); 11] = [
+const BUILTIN: [(&str, &str); 13] = [
     ("qkv_norm", include_str!("../../../../model-specs/fused/qkv_norm.toml")),
     ("qkv", include_str!("../../../../model-specs/fused/qkv.toml")),
     ("attention", include_str!("../../../../model-specs/fused/attention.toml")),
@@ -18,7 +18,9 @@ const BUILTIN: [(&str, &str); 11] = [
     ("moe_gate_up", include_str!("../../../../model-specs/fused/moe_gate_up.toml")),
     ("moe_down", include_str!("../../../../model-specs/fused/moe_down.toml")),
     ("mlp_gate_up", include_str!("../../../../model-specs/fused/mlp_gate_up.toml")),
+    ("linear_combined", include_str!("../../../../model-specs/fused/linear_combined.toml")),
     ("logits", include_str!("../../../../model-specs/fused/logits.toml")),
+    ("post_norm_add", include_str!("../../../../model-specs/fused/post_norm_add.toml")),
     ("norm_quant", include_str!("../../../../model-specs/fused/norm_quant.toml")),
     ("routed_shrink", include_str!("../../../../model-specs/fused/routed_shrink.toml")),
     ("shrink", include_str!("../../../../model-specs/fused/shrink.toml")),

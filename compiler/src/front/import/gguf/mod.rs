@@ -32,8 +32,7 @@ const MAX_LAYERS: u64 = 1024;
 pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
     let stated = gguf.architecture()?;
     let Some(arch) = ARCHITECTURES.iter().find(|arch| arch.name == stated) else {
-        let known: Vec<&str> = ARCHITECTURES.iter().map(|arch| arch.name).collect();
-        return gguf.unsupported(others::refusal(stated, &known.join(", ")));
+        return gguf.unsupported(others::refusal(stated));
     };
     let text = GgufImport { gguf, arch, layers: 0, names: arch.names }.spec(name)?;
     match Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)) {

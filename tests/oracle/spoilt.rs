@@ -1,0 +1,117 @@
+//! Keys of config.json that say something else: the import refuses them by name, or its spec changes.
+
+use crate::harness::imports;
+use kernmill_checkpoint::Checkpoint;
+use kernmill_compiler::front::import::{from_checkpoint, read_config};
+use serde_json::{Value, json};
+
+/// Keys that change nothing of what a text model computes: tokens, training, the way it is run, images, and
+/// the types of tensors, which the checkpoint's headers say.
+const WITHOUT_EFFECT: [&str; 27] = [
+    "attention_dropout",
+    "boi_token_index",
+    "bos_token_id",
+    "dtype",
+    "embd_pdrop",
+    "eoi_token_index",
+    "eos_token_id",
+    "image_token_index",
+    "initializer_range",
+    "mm_tokens_per_image",
+    "multimodal_projector_bias",
+    "output_router_logits",
+    "pad_token_id",
+    "pretraining_tp",
+    "projector_hidden_act",
+    "resid_pdrop",
+    "residual_dropout",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
+    "spatial_merge_size",
+    "transformers_version",
+    "use_cache",
+    "vision_config",
+    "vision_feature_layer",
+    // A name stands in `architectures`, and this one beside it.
+    "model_type",
+    // The class has a number of layers to predict, which are not in the file.
+    "num_nextn_predict_layers",
+    // Where all layers are listed, the rule for them says nothing.
+    "_sliding_window_pattern",
+];
+
+/// Keys that their class does not read in a model that has another key: pairs of a model and a key.
+const NOT_READ: [(&str, &str); 0] = [];
+
+/// Another value of the same kind.
+fn spoilt(value: &Value) -> Value {
+    match value {
+        Value::Null => json!(7),
+        Value::Bool(flag) => json!(!flag),
+        Value::Number(number) if number.is_u64() => json!(number.as_u64().unwrap() * 2 + 1),
+        Value::Number(number) => json!(number.as_f64().unwrap() * 0.37 + 0.01),
+        Value::String(_) => json!("spoilt"),
+        Value::Array(items) => match items.split_first() {
+            Some((first, rest)) => json!([&[spoilt(first)], rest].concat()),
+            None => json!([0]),
+        },
+        Value::Object(_) => json!("spoilt"),
+    }
+}
+
+/// Paths of all keys.
+fn paths(value: &Value, at: &[String]) -> Vec<Vec<String>> {
+    let Value::Object(map) = value else { return Vec::new() };
+    let own = |key: &String| [at, &[key.clone()]].concat();
+    let within = map.iter().filter(|(key, _)| *key != "vision_config");
+    let deeper = within.flat_map(|(key, value)| paths(value, &own(key)));
+    map.keys().map(own).chain(deeper).collect()
+}
+
+#[test]
+fn every_key_is_refused_by_name_or_changes_the_spec() {
+    let (mut spoiled, mut silent) = (0, Vec::new());
+    let mut directories: Vec<_> = std::fs::read_dir(imports()).unwrap().map(|e| e.unwrap().path()).collect();
+    directories.sort();
+    for directory in directories {
+        let name = directory.file_name().unwrap().to_str().unwrap();
+        let config: Value = serde_json::from_str(&read_config(&directory).unwrap()).unwrap();
+        let checkpoint = Checkpoint::open(&directory).unwrap();
+        let import = |config: &Value| from_checkpoint("m", &config.to_string(), &checkpoint);
+        let right = import(&config).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for path in paths(&config, &[]) {
+            let key = path.last().unwrap();
+            if WITHOUT_EFFECT.contains(&key.as_str()) || NOT_READ.contains(&(name, key.as_str())) {
+                continue;
+            }
+            let mut changed = config.clone();
+            let place = path.iter().fold(&mut changed, |at, key| &mut at[key]);
+            *place = spoilt(place);
+            spoiled += 1;
+            match import(&changed) {
+                Ok(text) if text == right => {
+                    silent.push(format!("{name}: {path:?} = {place}", place = at(&changed, &path)))
+                }
+                Ok(_) => {}
+                Err(error) if names(&error.to_string(), key) => {}
+                Err(error) => silent.push(format!("{name}: {path:?} does not name it: {error}")),
+            }
+        }
+    }
+    assert!(spoiled >= 300 && silent.is_empty(), "{spoiled} keys: {silent:#?}");
+}
+
+fn at<'v>(value: &'v Value, path: &[String]) -> &'v Value {
+    path.iter().fold(value, |at, key| &at[key])
+}
+
+/// Whether an error is about a key: by its name, or by that of the tensor or dim that follows from it.
+fn names(error: &str, key: &str) -> bool {
+    let follows: &[&str] = match key {
+        "hidden_size" => &["hidden"],
+        "architectures" => &["architecture"],
+        "rope_type" | "type" => &["RoPE"],
+        _ => &[],
+    };
+    error.contains(key) || follows.iter().any(|word| error.contains(word))
+}
