@@ -1,5 +1,5 @@
-//! Models whose layers differ and whose checkpoints hold tensors in pieces: from random checkpoints on, compiled
-//! plans give the interpreter's logits bit for bit.
+//! Models whose layers differ and whose checkpoints hold tensors in pieces: from random checkpoints on,
+//! compiled plans give the interpreter's logits bit for bit.
 
 use super::{Case, PRESETS, assert_bits, engine, logits, mixed, options};
 use crate::harness::{Model, image_of, imports};

@@ -95,7 +95,7 @@ node = [
 ]
 "#;
 
-/// What is wrong, and with what.
+/// A part of the right spec, and the mistake that replaces it.
 pub(super) const CASES: [(&str, &str); 24] = [
     ("block = \"mlp\"", "block = \"mpl\""),
     ("[\"dense\", \"moe\",", "[\"dense\", \"meo\","),

@@ -189,7 +189,7 @@ impl<'a> GraphLowering<'a> {
         Ok(())
     }
 
-    /// The input of a node whose rope is none.
+    /// The input of a node that has no rope, which is its value.
     fn passed_through(
         &mut self,
         scope: &NameScope<'a>,

@@ -238,7 +238,7 @@ pub struct BlockDef {
     pub inputs: Vec<Spanned<String>>,
     /// `[block.NAME.tensors]`.
     pub tensors: Vec<TensorDef>,
-    /// Its nodes, of which the last computes what the block gives.
+    /// Nodes of the block, of which the last computes what it gives.
     pub nodes: Vec<NodeDef>,
 }
 

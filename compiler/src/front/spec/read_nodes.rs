@@ -14,7 +14,7 @@ pub(crate) fn nodes(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedO
     each_node(source, item, |item| one_node(source, item, ops))
 }
 
-/// What the tables of an array of nodes stand for.
+/// An array of nodes, each of which `read` makes into those that it stands for.
 pub(super) fn each_node<T>(
     source: &SpecText,
     item: &SpannedValue<'_>,

@@ -24,7 +24,7 @@ pub(crate) struct NameScope<'a> {
     pub(crate) block: Option<(&'a BlockDef, &'a str)>,
 }
 
-/// What a per-layer value is in a layer.
+/// A per-layer value in a layer.
 pub(crate) struct LayerValue<'a> {
     pub(crate) number: Option<Number>,
     /// The name of a block or rope, [`FULL`] or [`NONE`].
