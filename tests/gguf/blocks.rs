@@ -6,8 +6,9 @@ use super::{gguf, in_f32, logits, model};
 use crate::harness::{Model, read};
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_compiler::front::import::from_gguf;
+use kernmill_compiler::ir::{Graph, GraphBuilder, Role, RowSelect, Tensor, TensorSource, whole_columns};
 use kernmill_compiler::passes::quant::Preset;
-use kernmill_compiler::weights::bind;
+use kernmill_compiler::weights::{CheckpointWeights, WeightSource, bind};
 use std::path::Path;
 
 /// Blocks of each type.
@@ -49,6 +50,42 @@ fn blocks_of_every_type_have_the_values_of_the_gguf_package() {
         let expected = read(&file, &format!("{}.hash", kind.name), u32::from_le_bytes);
         let expected = u64::from(expected[0]) | u64::from(expected[1]) << 32;
         assert_eq!(hash(&actual), expected, "{}: a block after those compared one by one", kind.name);
+    }
+}
+
+#[test]
+fn pieces_of_each_expert_keep_their_blocks() {
+    let kinds = KINDS
+        .iter()
+        .filter_map(|kind| Some((kind, TensorType::from_number(kind.number).unwrap().encoding.format()?)));
+    for (kind, format) in kinds {
+        let cols = whole_columns(format);
+        let row = cols / kind.elements * kind.bytes;
+        let mut writer = Writer::default();
+        writer.set("general.architecture", "other");
+        let data = [5, 6].map(|seed| random::blocks(kind, seed, 24 * cols / kind.elements));
+        for (expert, data) in data.iter().enumerate() {
+            writer.add(&format!("e.{expert}"), &[cols as u64, 24], kind.number, data.clone());
+        }
+        let checkpoint = gguf(writer.bytes()).into_checkpoint().unwrap();
+        // Of every 12 rows those from 4 to before 8.
+        let name = "e.{expert}".to_owned();
+        let rows = RowSelect::new(12, 4..8).unwrap();
+        let tensor = Tensor {
+            name: "up".to_owned(),
+            role: Role::ExpertMatrix,
+            shape: vec![2, 8, cols],
+            stored: format,
+            format,
+            source: TensorSource { name, scales: None, rows, transposed: false },
+        };
+        let graph = GraphBuilder::new("m", 8, 8).graph().clone();
+        let graph = Graph { tensors: vec![tensor.clone()], ..graph };
+        let weights = CheckpointWeights::new(&graph, &checkpoint).unwrap();
+        let (mut blocks, mut scales) = (vec![1], vec![1]);
+        weights.stored_rows(&tensor, 1, 1..6, &mut blocks, &mut scales).unwrap();
+        let rows = [5, 6, 7, 16, 17].map(|at| &data[1][at * row..(at + 1) * row]);
+        assert_eq!((blocks, scales.len()), (rows.concat(), 0), "{}", kind.name);
     }
 }
 
