@@ -1,7 +1,9 @@
 //! Pages that show files of the repository, or what the program says: they are held to both.
 
 use super::root;
+use crate::equality::families;
 use crate::harness::program;
+use kernmill_compiler::front::spec::Spec;
 use std::fs;
 use std::path::Path;
 use std::process::Output;
@@ -56,10 +58,41 @@ fn architectures_are_refused_for_the_reason_on_their_page() {
 }
 
 /// Blocks of code in a document, by their language.
-fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
+pub fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
     let start = format!("```{language}\n");
     let blocks = document.split(start.as_str()).skip(1);
     blocks.map(|block| block.split("```").next().unwrap()).collect()
+}
+
+/// The page's own text is the spec of a model that runs, and of its mistake.
+#[test]
+fn a_new_family_is_brought_by_the_text_of_its_page() {
+    let page = read("docs/user/new-family.md");
+    let spec = blocks(&page, "toml").concat();
+    families::same_bits(&spec);
+    let dir = TempDir::new().unwrap();
+    fs::write(
+        dir.path().join("lantern.toml"),
+        spec.replacen("\"dense\", \"experts\"", "\"dense\", \"expert\"", 1),
+    )
+    .unwrap();
+    let mut program = program();
+    program.args(["explain", "lantern.toml"]).current_dir(dir.path()).env("LC_ALL", "C.UTF-8");
+    assert_eq!(errors(&program.output().unwrap()), blocks(&page, "text")[0]);
+    let config: serde_json::Value = serde_json::from_str(blocks(&page, "json")[0]).unwrap();
+    let parsed = Spec::parse("lantern.toml", &spec).unwrap();
+    for (key, dim) in [
+        ("vocab_size", "vocab"),
+        ("hidden_size", "hidden"),
+        ("num_hidden_layers", "layers"),
+        ("num_key_value_heads", "kv_heads"),
+        ("sliding_window", "sliding_window"),
+        ("intermediate_size", "inner"),
+        ("moe_intermediate_size", "expert_inner"),
+        ("num_experts_per_tok", "top_k"),
+    ] {
+        assert_eq!(config[key].as_f64(), Some(parsed.dims[dim].to_f64()), "{key}");
+    }
 }
 
 #[test]

@@ -104,6 +104,10 @@ impl CommandDir {
                 fs::create_dir(self.path(name)).unwrap();
                 fs::copy(root().join(FUSION), self.path(name).join("mish.toml")).unwrap();
             }
+            "lantern.toml" => {
+                let page = fs::read_to_string(root().join("docs/user/new-family.md")).unwrap();
+                fs::write(self.path(name), super::pages::blocks(&page, "toml").concat()).unwrap();
+            }
             "model.toml" | "my.toml" => self.make(&["import", &self.input("DIR"), "-o", name]),
             _ if name.ends_with(".plan") => {
                 // Every document's plan is the same one.

@@ -281,6 +281,40 @@ def carry() -> None:
     p.save("user/carry.svg")
 
 
+def blocks() -> None:
+    p = Picture(900, 350, "A layer with a place for a block, and what each layer has there")
+    p.text(110, 26, "[layer]", 14, "middle", True)
+    for y, name, fill in ((60, "rms_norm n", GREEN), (140, "attention", YELLOW), (220, "block mlp", RED), (290, "add, add: y", WHITE)):
+        p.box(40, y, 140, 36, fill, name, size=13)
+    p.text(110, 46, "x", 12, "middle")
+    p.arrow((110, 50), (110, 59))
+    p.arrow((110, 96), (110, 139))
+    p.line((180, 78), (200, 78), (200, 238))
+    p.arrow((200, 238), (181, 238))
+    p.line((40, 158), (20, 158), (20, 308))
+    p.arrow((20, 308), (39, 308))
+    p.arrow((110, 256), (110, 289))
+    p.text(430, 26, "[layer.values]", 14, "middle", True)
+    for x, head in ((310, "layer"), (380, "window"), (460, "turn"), (540, "mlp")):
+        p.text(x, 52, head, 12, "middle", True)
+    rows = [("0", "64", "main", "dense"), ("1", "64", "main", "experts"), ("2", "64", "main", "experts"), ("3", "full", "none", "experts")]
+    for n, row in enumerate(rows):
+        for x, value in zip((310, 380, 460, 540), row):
+            fill = WHITE if x == 310 else RED if x == 540 else YELLOW
+            p.box(x - 34, 62 + 44 * n, 68, 34, fill, value, size=12)
+    p.arrow((276, 238), (201, 238), dash=True)
+    p.text(284, 262, "each layer has the nodes that its values name", 12)
+    p.text(760, 26, "[block.NAME]", 14, "middle", True)
+    p.box(650, 60, 220, 60, BLUE, "dense", "gate, up, glu, down", size=13)
+    p.box(650, 170, 220, 60, BLUE, "experts", "router, top k, experts", size=13)
+    p.arrow((574, 79), (649, 90))
+    for y in (123, 167, 211):
+        p.arrow((574, y), (649, 200))
+    p.text(650, 140, "only layer 0 needs its tensors", 11)
+    p.text(650, 250, "tensors of layers 1 to 3", 11)
+    p.save("user/blocks.svg")
+
+
 def pattern() -> None:
     p = Picture(900, 400, "The bilinear pattern beside the nodes that it matches")
     p.text(150, 24, "nodes of the model", 14, "middle", True)
@@ -402,5 +436,5 @@ def scheduler() -> None:
 
 
 if __name__ == "__main__":
-    for draw in (pipeline, kernel, tiles, decode_step, kv_blocks, trust, carry, pattern, block, layer, scheduler):
+    for draw in (pipeline, kernel, tiles, decode_step, kv_blocks, trust, carry, blocks, pattern, block, layer, scheduler):
         draw()
