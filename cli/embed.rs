@@ -7,7 +7,7 @@ use crate::model::{self, ModelArgs};
 use crate::options::ContextArgs;
 use crate::output;
 use kernmill::{Model, ModelMakes};
-use kernmill_tools::vectors::{AT_ONCE, VectorFormat, embedded, scored, texts};
+use kernmill_tools::vectors::{AT_ONCE, VectorFormat, embedded, scheduling, scored, texts};
 use std::path::PathBuf;
 
 /// Makes vectors of texts, for searching by meaning
@@ -49,7 +49,7 @@ impl Embed {
         model.tokenizer();
         let context = model.context(self.length.context, 0)?;
         let (loaded, adapters) = model::load(model, &options, &Emit::NONE, context, AT_ONCE)?;
-        let model = Model::of_many(loaded, AT_ONCE, Vec::new(), adapters)?;
+        let model = Model::of(loaded, scheduling(), Vec::new(), adapters)?;
         match &self.query {
             Some(query) => output::print(scored(&model, query, &texts)?)?,
             None => output::print(embedded(&model, &texts, self.dimensions, self.format)?)?,

@@ -37,7 +37,6 @@ impl Logits {
         }
         self.model.given.resolve(explicit)?.check_apart(&self.out)?;
         let (mut model, options) = model::open(&self.model, &self.emit, explicit)?;
-        model.need_texts()?;
         let vocab = model.vocab();
         let tokenizer = if self.prompt.is_ids() { None } else { model.tokenizer() };
         let ids = self.prompt.source().read(&model, tokenizer.as_ref(), &[], model.longest_context())?.ids;

@@ -98,7 +98,7 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
     if args.kv_disk.is_none() {
         explicit.refuse(&["kv-disk-limit"], "there is no --kv-disk")?;
     }
-    let located = args.given.resolve(explicit)?.making(args.compile.makes(args.makes));
+    let located = args.given.resolve(explicit)?;
     match &located {
         Located::Plan(_) => {
             let of_code: &[&str] = if explicit.has("regenerate") { &[] } else { &["tune"] };
@@ -107,7 +107,7 @@ pub fn open(args: &ModelArgs, emit: &Emit, explicit: &Explicit) -> Result<(Opene
         }
         Located::Source(_) => args.compile.check_source(explicit)?,
     }
-    let options = args.options(emit)?;
+    let options = args.options(emit)?.with(|it| it.makes = args.compile.makes(args.makes));
     Ok((Opened::open(located, &options)?, options))
 }
 

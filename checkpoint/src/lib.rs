@@ -26,6 +26,6 @@ mod vector_files;
 pub use encoding::{Encoding, FP4_BLOCK_BYTES};
 pub use error::{CheckpointError, Result};
 pub use layout::{is_buffer, other_layout};
-pub use open::{INDEX_FILE, SINGLE_FILE};
+pub use open::{INDEX_FILE, SINGLE_FILE, SPEC_FILE};
 pub use safetensors::Dtype;
 pub use tensors::{Checkpoint, TensorView};

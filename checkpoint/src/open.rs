@@ -23,6 +23,9 @@ pub const SINGLE_FILE: &str = "model.safetensors";
 /// File name of a sharded checkpoint's index.
 pub const INDEX_FILE: &str = "model.safetensors.index.json";
 
+/// Name of a spec that lies in a checkpoint's directory. It is for models that no `config.json` can describe.
+pub const SPEC_FILE: &str = "kernmill.toml";
+
 /// The index file of a sharded checkpoint.
 #[derive(Deserialize)]
 struct ShardIndex {

@@ -98,7 +98,6 @@ impl Bench {
             self.model.given.resolve(explicit)?.check_apart(path)?;
         }
         let (model, options) = model::open(&self.model, &Emit::NONE, explicit)?;
-        model.need_texts()?;
         let vocab = model.vocab() as u32;
         let cases = cases.list(model.longest_context())?;
         // Everything is filled before it is measured: forks start from a filled sequence that stays.

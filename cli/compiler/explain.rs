@@ -13,6 +13,7 @@ use kernmill::{Error, ModelMakes, Target};
 use kernmill_tools::explain::{ExplainOptions, Explained, SCHEMA, Subject, page, times};
 use kernmill_tools::stages::{Stage, StageSources};
 use kernmill_tools::targets::target_on;
+use kernmill_tools::vectors::making;
 use kernmill_tools::{FusedSet, Preset, compile};
 
 /// Shows on one screen what a model compiles to: what it takes, how fast it may be, what its steps are and
@@ -71,7 +72,7 @@ impl Explain {
         let compile_args = self.compile.clone().tuned(is_native, machine);
         let options =
             |fused| compile_args.options(fused, &self.emit).with(|it| it.machine = machine.cloned());
-        let located = self.given.resolve(explicit)?.making(self.compile.makes(ModelMakes::AsFiles));
+        let located = making(self.given.resolve(explicit)?, self.compile.makes(ModelMakes::AsFiles));
         self.html.as_deref().map_or(Ok(()), |path| located.check_apart(path))?;
         let subject = match located {
             Located::Plan(path) => {

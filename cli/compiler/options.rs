@@ -9,6 +9,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::{CompileOptions, ModelMakes};
 use kernmill_tools::machine::{Description, read_machine};
 use kernmill_tools::stages::Stage;
+use kernmill_tools::vectors::makes;
 use kernmill_tools::{FusedSet, KvRequest, Level, Preset, Tuning, fused_set, keep_plans, values::size};
 use std::path::PathBuf;
 
@@ -36,7 +37,7 @@ pub struct CompileArgs {
     pub tune: Option<Tuning>,
     /// Make vectors of texts, pooled by the last token, the mean of all or the first, in place of texts; none
     /// makes texts. By default what the model's files say
-    #[arg(long, value_name = "last|mean|first|none")]
+    #[arg(long, value_name = "last|mean|first|none", value_parser = makes)]
     vectors: Option<ModelMakes>,
     /// Compile every graph node by itself: for comparing
     #[arg(long)]

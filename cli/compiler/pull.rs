@@ -22,8 +22,8 @@ pub struct Pull {
 impl Pull {
     /// Runs the command. The path of the model goes to standard output.
     pub fn execute(self, _explicit: &Explicit) -> Result<()> {
-        let pulled = kernmill::pull::pull(&self.name, &self.aside)?;
-        self.aside.line(&pulled.closing);
-        output::show(format!("{}\n", pulled.path.display()))
+        let (path, closing) = kernmill::pull::pull(&self.name, &self.aside)?;
+        self.aside.line(&closing);
+        output::show(format!("{}\n", path.display()))
     }
 }

@@ -7,9 +7,9 @@ use crate::failure::Result;
 use crate::given::GivenArgs;
 use kernmill::compiler as regenerate;
 use kernmill::compiler::SpecSource;
-use kernmill::locate::{Located, SPEC_FILE};
+use kernmill::locate::Located;
 use kernmill::observe::Unit;
-use kernmill_tools::{AdapterShape, MAX_RANK, Plan, synth};
+use kernmill_tools::{AdapterShape, MAX_RANK, Plan, SPEC_FILE, synth};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 

@@ -89,7 +89,6 @@ impl Run {
         let opened = model::open(&self.model, &self.emit, explicit);
         let (mut model, mut options) =
             opened.map_err(|failure| self.prompt.explained(failure, &self.model.given))?;
-        model.need_texts()?;
         options.sessions = self.session.is_some();
         let names = options.adapters.iter().map(|adapter| format!("{}:{}", adapter.name, adapter.scale));
         let mut session = SavedText::open(self.session.as_deref(), model.vocab(), names.collect())?;

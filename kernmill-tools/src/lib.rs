@@ -36,6 +36,7 @@ pub use hints::instead_of;
 pub use rule::RuleSource;
 
 // Types of the crates below the library that the program needs.
+pub use kernmill_checkpoint::SPEC_FILE;
 pub use kernmill_checkpoint::file_kind::FileKind;
 pub use kernmill_os::affinity::CpuSet;
 pub use kernmill_os::files::open_log;

@@ -1,5 +1,6 @@
 //! Logits as a safetensors file: "logits" `[tokens, vocabulary]` f32.
 
+use crate::vectors::need_logits;
 use kernmill::Result;
 use kernmill_runtime::{AdapterUse, Engine, SequenceTokens, Steps};
 use serde_json::json;
@@ -15,6 +16,7 @@ pub fn write(
     ids: &[u32],
     out: &mut dyn Write,
 ) -> Result<io::Result<()>> {
+    need_logits(engine.model())?;
     let vocab = engine.model().vocab as usize;
     let mut written = out.write_all(&header(ids.len(), vocab));
     let mut row_bytes = Vec::with_capacity(vocab * 4);

@@ -1,8 +1,12 @@
 //! Texts from the command line, and their vectors and scores as text.
 
-use kernmill::{Error, Model, Result};
+use kernmill::locate::Located;
+use kernmill::{Error, Model, ModelMakes, Result};
 use kernmill_os::files::{read_all_text, read_named_text};
 use kernmill_plan::limit;
+use kernmill_plan::program::ModelInfo;
+use kernmill_plan::vectors::Pooling;
+use kernmill_serve::SchedulerConfig;
 use serde_json::json;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -10,6 +14,46 @@ use std::str::FromStr;
 
 /// Texts that run at once.
 pub const AT_ONCE: u32 = 16;
+
+/// The model, to make that. A plan makes what it was compiled for.
+pub fn making(mut located: Located, makes: ModelMakes) -> Located {
+    if let Located::Source(files) = &mut located {
+        files.makes = makes;
+    }
+    located
+}
+
+/// Reads the name of a pooling, or `none` for texts.
+///
+/// # Errors
+/// When it is another word.
+pub fn makes(text: &str) -> std::result::Result<ModelMakes, String> {
+    match Pooling::from_name(text) {
+        Some(pooling) => Ok(ModelMakes::Vectors(Some(pooling))),
+        None if text == "none" => Ok(ModelMakes::Texts),
+        None => Err(format!("expected {}, or none for texts", Pooling::NAMES.join(", "))),
+    }
+}
+
+/// Refuses a model that makes vectors, where logits are needed.
+///
+/// # Errors
+/// When it does.
+pub(crate) fn need_logits(model: &ModelInfo) -> Result<()> {
+    match model.vectors() {
+        None => Ok(()),
+        Some(_) => Err(Error::bad_input(
+            "the model makes vectors of texts, and no logits: `kernmill embed` prints them",
+        )),
+    }
+}
+
+/// How texts for vectors are scheduled: any number of them waits.
+pub fn scheduling() -> SchedulerConfig {
+    let patient =
+        SchedulerConfig { max_wait: [None; 3], max_queue: u32::MAX / 4, ..SchedulerConfig::default() };
+    patient.with_sequences(AT_ONCE)
+}
 
 /// How vectors are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! A model's tokenizer as constraints need it.
 
 use crate::error::Error as Failure;
-use kernmill_constrain::{AddedToken, Lexicon, Vocabulary, VocabularyError};
+use kernmill_constrain::Lexicon;
 use kernmill_runtime::TokenizerHandle;
-use kernmill_runtime::tokenizer::TokenizerError;
 use std::sync::Arc;
 
 /// The vocabulary of a model as constraints need it. `width` is the number of the model's logits, `ends` are
@@ -39,7 +38,7 @@ use std::sync::Arc;
 pub fn lexicon(tokenizer: Option<&TokenizerHandle>, width: usize, ends: &[u32]) -> crate::Result<Lexicon> {
     let tokenizer = needed(tokenizer)?;
     tokenizer.get()?;
-    let vocabulary = Arc::new(Owned(tokenizer.clone()));
+    let vocabulary = Arc::new(tokenizer.clone());
     Lexicon::new(vocabulary, width, ends).map_err(|error| Failure::bad_input(error.to_string()))
 }
 
@@ -50,31 +49,6 @@ fn needed<T>(tokenizer: Option<T>) -> crate::Result<T> {
             "a text can be held to a form only with a tokenizer, and the model has none: leave the form out";
         Failure::bad_input(what.to_owned())
     })
-}
-
-/// A tokenizer that has been read.
-struct Owned(TokenizerHandle);
-
-impl Vocabulary for Owned {
-    fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
-        Vocabulary::encode_ordinary(self.0.get().map_err(wrong)?, text)
-    }
-
-    fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
-        self.0.get().map_err(wrong)?.encode_marked(text)
-    }
-
-    fn added_tokens(&self) -> Vec<AddedToken> {
-        self.0.get().map(|tokenizer| tokenizer.added_tokens()).unwrap_or_default()
-    }
-
-    fn bytes(&self, id: u32) -> Option<Vec<u8>> {
-        self.0.get().ok()?.bytes(id)
-    }
-}
-
-fn wrong(error: TokenizerError) -> VocabularyError {
-    VocabularyError(error.to_string())
 }
 
 #[cfg(test)]

@@ -43,7 +43,6 @@ pub mod compiler;
 #[path = "compiler/without.rs"]
 pub mod compiler;
 mod constrain;
-mod drafter;
 mod error;
 mod hub;
 mod hub_name;
@@ -61,19 +60,18 @@ pub mod stage;
 mod stage_server;
 mod target;
 mod text;
-pub mod vectors;
+mod vectors;
 
 pub use compiler::CompileOptions;
 #[cfg(feature = "compiler")]
 pub use compiler::{FusedSet, Preset};
 pub use constrain::lexicon;
-pub use drafter::model_drafter;
 pub use error::{Error, ErrorKind, Result};
 pub use hub::{how_to_fetch, resolve as of_hub};
 pub use kernmill_constrain::Rule;
 pub use kernmill_plan::target::Level;
 pub use kernmill_runtime::{Engine, PlanImage, SamplerParams, TokenizerHandle};
-pub use kernmill_serve::{Answer, Finish, Request, SchedulerConfig, ServingThread, Text, Wanted};
+pub use kernmill_serve::{Answer, Finish, Request, SchedulerConfig, ServingThread, Text};
 pub use makes::ModelMakes;
 pub use memory::{check_space, context};
 pub use model::{Loaded, Opened, Origin, Prepared, Times};

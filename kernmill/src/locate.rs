@@ -6,14 +6,12 @@ use crate::hub;
 use crate::makes::ModelMakes;
 use kernmill_checkpoint::file_kind::FileKind;
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
-use kernmill_checkpoint::{Checkpoint, INDEX_FILE, SINGLE_FILE};
+use kernmill_checkpoint::{Checkpoint, INDEX_FILE, SINGLE_FILE, SPEC_FILE};
 use kernmill_os::files::lead_to_same_file;
 use kernmill_os::output::directory;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Name of a spec that lies in a checkpoint's directory. It is for models that no `config.json` can describe.
-pub const SPEC_FILE: &str = "kernmill.toml";
 /// Name of the file that describes a published checkpoint.
 pub(crate) const CONFIG_FILE: &str = "config.json";
 
@@ -39,15 +37,6 @@ pub struct SourceFiles {
 }
 
 impl Located {
-    /// The same model, to make that. A plan makes what it was compiled for.
-    #[must_use]
-    pub fn making(self, makes: ModelMakes) -> Located {
-        match self {
-            Located::Source(files) => Located::Source(SourceFiles { makes, ..files }),
-            Located::Plan(path) => Located::Plan(path),
-        }
-    }
-
     /// Refuses a place for an output where one of the model's own files is, which it would replace.
     ///
     /// # Errors

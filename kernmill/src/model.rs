@@ -5,6 +5,7 @@ use crate::chat::given_or;
 use crate::compiler::{Compiled, CompiledModel, Found, Made, OpenedSource, SourceModel};
 use crate::error::{Error, Result};
 use crate::locate::Located;
+use crate::makes::ModelMakes;
 use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
 use crate::options::Options;
 use crate::plan::PlanModel;
@@ -52,10 +53,15 @@ impl Opened {
         options.note_threads();
         match located {
             Located::Plan(path) => Ok(Opened::Plan(Box::new(PlanModel::open(&path, options)?))),
-            Located::Source(files) => Ok(match OpenedSource::open(&files, options)? {
-                Found::Source(source) => Opened::Source(source),
-                Found::Kept(plan) => Opened::Plan(plan),
-            }),
+            Located::Source(mut files) => {
+                if files.makes == ModelMakes::AsFiles {
+                    files.makes = options.makes;
+                }
+                Ok(match OpenedSource::open(&files, options)? {
+                    Found::Source(source) => Opened::Source(source),
+                    Found::Kept(plan) => Opened::Plan(plan),
+                })
+            }
         }
     }
 
@@ -64,23 +70,6 @@ impl Opened {
         match self {
             Opened::Plan(plan) => plan.program().model.vocab as usize,
             Opened::Source(source) => source.vocab(),
-        }
-    }
-
-    /// Refuses a model that makes vectors, where texts are needed.
-    ///
-    /// # Errors
-    /// When it does.
-    pub fn need_texts(&self) -> Result<()> {
-        let makes_vectors = match self {
-            Opened::Plan(plan) => plan.program().model.vectors().is_some(),
-            Opened::Source(source) => source.makes_vectors(),
-        };
-        match makes_vectors {
-            true => Err(Error::bad_input(
-                "the model makes vectors of texts, and no logits: `kernmill embed` prints them",
-            )),
-            false => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::adapters::AdapterSource;
 use crate::compiler::CompileOptions;
 use crate::error::{Error, Result};
+use crate::makes::ModelMakes;
 use crate::observe::{Observer, Silent};
 use crate::stage::Stage;
 use crate::target::Target;
@@ -40,6 +41,8 @@ pub struct Options {
     pub target: Target,
     /// How a model that is no plan is compiled.
     pub compile: CompileOptions,
+    /// What a model that is no plan is to make, where its `SourceFiles` do not say it.
+    pub makes: ModelMakes,
     /// Prompt tokens that are run at once; `None` takes 512, for target `amx` alone 2,048, or what a plan was
     /// compiled for.
     pub chunk: Option<u32>,
@@ -99,6 +102,7 @@ impl Default for Options {
         Options {
             target: Target::Native,
             compile: CompileOptions::default(),
+            makes: ModelMakes::AsFiles,
             chunk: None,
             threads: None,
             cpus: None,

@@ -198,7 +198,7 @@ impl Model {
         Model::start(crate::locate::nano(), options, None)
     }
 
-    pub(crate) fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {
+    fn start(located: Located, options: &Options, context: Option<u32>) -> Result<Model> {
         // Memory that is not used is not taken.
         let options = Options { kv_yields: true, ..options.clone() };
         let mut opened = Opened::open(located, &options)?;
@@ -213,23 +213,10 @@ impl Model {
         let end_tokens = opened.end_tokens()?;
         let mut loaded = opened.prepare(&options)?.load(&options, context, TEXTS)?;
         let adapters = loaded.load_adapters(&options)?;
-        Model::of_many(loaded, TEXTS, end_tokens, adapters)
-    }
-
-    /// A loaded model as [`Model::of`] has one, of whose texts so many run at once, and any number waits.
-    ///
-    /// # Errors
-    /// When there is no sequence.
-    pub fn of_many(
-        loaded: Loaded,
-        sequences: u32,
-        end_tokens: Vec<u32>,
-        adapters: Vec<LoadedAdapter>,
-    ) -> Result<Model> {
         let config = SchedulerConfig {
             max_queue: u32::MAX / 4,
             max_wait: [None; 3],
-            ..SchedulerConfig::default().with_sequences(sequences)
+            ..SchedulerConfig::default().with_sequences(TEXTS)
         };
         Model::of(loaded, config, end_tokens, adapters)
     }
@@ -321,9 +308,7 @@ impl Model {
     /// When the model has no tokenizer, the tokenizer cannot be used, or the text has more tokens than the
     /// context.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
-        let tokenizer = self.tokenizer().ok_or_else(|| {
-            Error::bad_input("the model has no tokenizer: give token ids to its thread".to_owned())
-        })?;
+        let tokenizer = self.tokenizer().ok_or_else(no_tokenizer)?;
         Ok(tokenizer.get()?.encode_within(text, true, self.context() as usize)?)
     }
 
@@ -382,4 +367,8 @@ impl Model {
         let made = constrain::lexicon(self.tokenizer(), self.vocab(), end_tokens)?;
         Ok(lexicon.get_or_init(|| made))
     }
+}
+
+pub(crate) fn no_tokenizer() -> Error {
+    Error::bad_input("the model has no tokenizer: give token ids to its thread")
 }

@@ -1,6 +1,7 @@
 //! A tokenizer that may still be being read: large ones take longer than loading a plan.
 
 use crate::tokenizer::{Tokenizer, TokenizerError};
+use kernmill_text::{AddedToken, Vocabulary, VocabularyError};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
@@ -51,6 +52,29 @@ impl TokenizerHandle {
     fn later(wait: PendingTokenizer) -> TokenizerHandle {
         TokenizerHandle(Arc::new(LazyLock::new(wait)))
     }
+}
+
+/// Of a tokenizer that cannot be read, no text has ids, and no id a text.
+impl Vocabulary for TokenizerHandle {
+    fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        Vocabulary::encode_ordinary(self.get().map_err(wrong)?, text)
+    }
+
+    fn encode_marked(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
+        self.get().map_err(wrong)?.encode_marked(text)
+    }
+
+    fn added_tokens(&self) -> Vec<AddedToken> {
+        self.get().map(|tokenizer| tokenizer.added_tokens()).unwrap_or_default()
+    }
+
+    fn bytes(&self, id: u32) -> Option<Vec<u8>> {
+        self.get().ok()?.bytes(id)
+    }
+}
+
+fn wrong(error: TokenizerError) -> VocabularyError {
+    VocabularyError(error.to_string())
 }
 
 impl From<Tokenizer> for TokenizerHandle {

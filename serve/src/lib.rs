@@ -33,6 +33,7 @@ mod histories;
 mod request;
 mod run;
 mod saved;
+mod scoring;
 mod serving;
 mod stats;
 mod text;
@@ -53,6 +54,7 @@ pub use kernmill_scheduler::{
 pub use request::{Answer, Request, cache_of};
 pub use saved::{Restored, SavedText};
 pub use saved::{SavedTokens, read_session};
+pub use scoring::Scoring;
 pub use serving::{Clock, Serving};
 pub use stats::{ServeStats, WidthStats};
 pub use text::Text;

@@ -5,13 +5,12 @@ use crate::backend::{
 };
 use crate::ids;
 use crate::pace::{LastTokenStep, StepHistograms};
-use kernmill::vectors::Scoring;
 use kernmill::{Error, Loaded};
 use kernmill_runtime::stages::StageHealth;
 use kernmill_runtime::{AdapterUse, Tenant};
 use kernmill_serve::{
-    self as serve, Listener, Request, RequestEvent, SavedTokens, SchedulerConfig as Scheduling, Serving,
-    ServingThread,
+    self as serve, Listener, Request, RequestEvent, SavedTokens, SchedulerConfig as Scheduling, Scoring,
+    Serving, ServingThread,
 };
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

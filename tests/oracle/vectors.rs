@@ -1,7 +1,10 @@
 //! Vectors against transformers in float32 (tools/oracle/make_vectors.py).
 
 use crate::harness::{read, vectors};
-use kernmill::{Model, ModelMakes, Options, Preset, Request, Wanted, locate::locate};
+use kernmill::locate::locate;
+use kernmill::{Model, ModelMakes, Opened, Options, Preset, Request};
+use kernmill_plan::vectors::Pooling;
+use kernmill_serve::Wanted;
 
 /// A model of the fixture's directory, which its files say is for vectors.
 fn model(preset: Preset) -> Model {
@@ -40,25 +43,27 @@ fn vectors_are_those_of_transformers() {
 
 #[test]
 fn a_model_for_vectors_needs_no_unembedding_and_another_one_does() {
-    let located = locate(&vectors().join("qwen3-embedding")).unwrap().making(ModelMakes::Texts);
-    // The embeddings are tied, so that it could go on with texts, too.
-    assert!(kernmill::Opened::open(located, &Options::default()).unwrap().need_texts().is_ok());
     let dir = tempfile::tempdir().unwrap();
     for name in ["config.json", "model.safetensors", "modules.json"] {
         std::fs::copy(vectors().join("qwen3-embedding").join(name), dir.path().join(name)).unwrap();
     }
-    let config = std::fs::read_to_string(dir.path().join("config.json")).unwrap();
-    let untied = config.replace("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
-    std::fs::write(dir.path().join("config.json"), untied).unwrap();
-    let open = |makes| kernmill::Opened::open(locate(dir.path()).unwrap().making(makes), &Options::default());
-    let missing = open(ModelMakes::AsFiles).err().unwrap().to_string();
+    let open = |makes| {
+        let options = Options::default().with(|options| options.makes = makes);
+        Opened::open(locate(dir.path()).unwrap(), &options).map(drop).map_err(|error| error.to_string())
+    };
+    let missing = open(ModelMakes::AsFiles).unwrap_err();
     assert!(missing.contains("1_Pooling/config.json"), "{missing}");
-    let opened = open("mean".parse().unwrap());
+    // The embeddings are tied, so that it can go on with texts, too.
+    assert_eq!(open(ModelMakes::Texts), Ok(()));
     std::fs::create_dir(dir.path().join("1_Pooling")).unwrap();
     let pooling = vectors().join("qwen3-embedding/1_Pooling/config.json");
     std::fs::copy(pooling, dir.path().join("1_Pooling/config.json")).unwrap();
-    assert!(opened.is_err(), "whether vectors are normalised is not known");
-    assert!(open("mean".parse().unwrap()).unwrap().need_texts().is_err());
-    let headless = open(ModelMakes::Texts).err().unwrap().to_string();
+    let config = std::fs::read_to_string(dir.path().join("config.json")).unwrap();
+    let untied = config.replace("\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false");
+    std::fs::write(dir.path().join("config.json"), untied).unwrap();
+    for makes in [ModelMakes::AsFiles, ModelMakes::Vectors(None), ModelMakes::Vectors(Some(Pooling::Mean))] {
+        assert_eq!(open(makes), Ok(()));
+    }
+    let headless = open(ModelMakes::Texts).unwrap_err();
     assert!(headless.contains("lm_head.weight"), "{headless}");
 }

@@ -2,8 +2,9 @@
 
 use super::client::{get, post};
 use super::{Served, patient};
-use kernmill::locate::{locate, nano};
-use kernmill::{Model, ModelMakes, Opened, Options, Request, Wanted};
+use kernmill::locate::{Located, locate, nano};
+use kernmill::{Model, ModelMakes, Opened, Options, Request};
+use kernmill_serve::Wanted;
 use kernmill_server::ServerConfig;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -11,17 +12,26 @@ use std::path::Path;
 const TEXTS: [&str; 3] = ["A slice is a view into an array.", "Threads may panic.", "A slice is a view."];
 
 /// A model behind a server.
-fn served(located: kernmill::locate::Located, name: &str) -> Served {
-    let options = Options::default().with(|it| it.threads = Some(1));
+fn served(located: Located, makes: ModelMakes) -> Served {
+    let options = Options::default().with(|it| {
+        it.threads = Some(1);
+        it.makes = makes;
+    });
     let mut opened = Opened::open(located, &options).unwrap();
     opened.tokenizer();
     let ends = opened.end_tokens().unwrap();
     let loaded = opened.prepare(&options).unwrap().load(&options, 512, 4).unwrap();
-    Served::of_loaded((loaded, ends), name, ServerConfig::default(), patient())
+    Served::of_loaded((loaded, ends), "nano", ServerConfig::default(), patient())
 }
 
 fn embedder() -> Served {
-    served(nano().making(ModelMakes::Vectors(None)), "nano")
+    served(nano(), ModelMakes::Vectors(None))
+}
+
+/// The same in the library.
+fn library() -> Model {
+    let options = Options::default().with(|options| options.makes = ModelMakes::Vectors(None));
+    Model::nano_with(&options).unwrap()
 }
 
 /// The bytes of base64.
@@ -43,7 +53,7 @@ fn vector(value: &Value) -> Vec<f32> {
 #[test]
 fn vectors_are_those_of_the_library_on_every_route() {
     let served = embedder();
-    let expected = Model::nano_embedder().unwrap().embed(&TEXTS, None).unwrap();
+    let expected = library().embed(&TEXTS, None).unwrap();
     let reply = post(served.address, "/v1/embeddings", &json!({ "input": TEXTS, "user": "ann" })).json();
     assert_eq!((&reply["object"], &reply["model"]), (&json!("list"), &json!("nano")), "{reply}");
     for (at, expected) in expected.iter().enumerate() {
@@ -63,7 +73,7 @@ fn vectors_are_those_of_the_library_on_every_route() {
         assert_eq!(found, expected[0], "{input}");
     }
 
-    let cut = Model::nano_embedder().unwrap().embed(&TEXTS, Some(32)).unwrap();
+    let cut = library().embed(&TEXTS, Some(32)).unwrap();
     let body = json!({ "input": TEXTS, "dimensions": 32 });
     let reply = post(served.address, "/v1/embeddings", &body).json();
     assert_eq!(vector(&reply["data"][1]["embedding"]), cut[1]);
@@ -85,7 +95,7 @@ fn vectors_are_those_of_the_library_on_every_route() {
 fn documents_are_ordered_by_their_scores() {
     let served = embedder();
     let query = "A slice is a view of an array.";
-    let expected = Model::nano_embedder().unwrap().score(query, &TEXTS).unwrap();
+    let expected = library().score(query, &TEXTS).unwrap();
     let mut order = [0, 1, 2];
     order.sort_by(|a, b| expected[*b].total_cmp(&expected[*a]));
     for path in ["/rerank", "/v1/rerank", "/v2/rerank"] {
@@ -195,7 +205,7 @@ fn reranker(dir: &Path) {
 fn a_reranker_says_yes_or_no() {
     let dir = tempfile::tempdir().unwrap();
     reranker(dir.path());
-    let served = served(locate(dir.path()).unwrap(), "nano");
+    let served = served(locate(dir.path()).unwrap(), ModelMakes::AsFiles);
     let list = get(served.address, "/v1/models").json();
     assert_eq!(list["data"][0]["capabilities"], json!(["completion", "rerank"]), "{list}");
     let prompt = |query: &str, document: &str| {

@@ -24,6 +24,25 @@ pub trait Vocabulary {
     fn bytes(&self, id: u32) -> Option<Vec<u8>>;
 }
 
+/// A vocabulary without tokens.
+impl Vocabulary for () {
+    fn encode_ordinary(&self, _text: &str) -> Result<Vec<u32>, VocabularyError> {
+        Ok(Vec::new())
+    }
+
+    fn encode_marked(&self, _text: &str) -> Result<Vec<u32>, VocabularyError> {
+        Ok(Vec::new())
+    }
+
+    fn added_tokens(&self) -> Vec<AddedToken> {
+        Vec::new()
+    }
+
+    fn bytes(&self, _id: u32) -> Option<Vec<u8>> {
+        None
+    }
+}
+
 /// A token that a tokenizer looks for in a text before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddedToken {

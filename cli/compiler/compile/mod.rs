@@ -20,6 +20,7 @@ use kernmill_tools::machine::Description;
 use kernmill_tools::merge::AdapterMerge;
 use kernmill_tools::stages::{EmitRequest, StageSources, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
+use kernmill_tools::vectors::making;
 use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, Preset, compile};
 use serde_json::json;
 use std::path::PathBuf;
@@ -134,7 +135,7 @@ impl Compile {
 
     /// The model that is compiled.
     fn source(&self, explicit: &Explicit) -> Result<SourceFiles> {
-        let located = self.given.resolve(explicit)?.making(self.compile.makes(ModelMakes::AsFiles));
+        let located = making(self.given.resolve(explicit)?, self.compile.makes(ModelMakes::AsFiles));
         self.output.as_deref().map_or(Ok(()), |path| located.check_apart(path))?;
         match located {
             Located::Source(source) => Ok(source),

@@ -1,7 +1,7 @@
 //! A model's chat templates, ready to make prompts, and a template that the user gives in their place.
 
 use crate::error::{Error, Result};
-use kernmill_chat::{AddedToken, Format, Template, Templates, Vocabulary, VocabularyError};
+use kernmill_chat::{Format, Template, Templates, Vocabulary};
 use kernmill_os::files::read_named_text;
 use kernmill_plan::chat::{ChatTemplate, ChatTemplates, DEFAULT, TokenName};
 use kernmill_plan::limit;
@@ -91,7 +91,7 @@ pub fn named_tokens(
 pub fn given_or(given: Option<&Path>, own: &ChatTemplates) -> Result<ChatTemplates> {
     let Some(path) = given else { return Ok(own.clone()) };
     let text = read_named_text(path, limit::TEMPLATE_BYTES).map_err(Error::read(path))?;
-    Template::new(&text, &NoTokens, &BTreeMap::new()).map_err(|error| Error::input(path, error))?;
+    Template::new(&text, &(), &BTreeMap::new()).map_err(|error| Error::input(path, error))?;
     let template = ChatTemplate { name: DEFAULT.to_owned(), place: path.display().to_string(), text };
     Ok(own.clone().with_given(template))
 }
@@ -99,30 +99,9 @@ pub fn given_or(given: Option<&Path>, own: &ChatTemplates) -> Result<ChatTemplat
 /// Why conversations with a model of these templates are refused, if they are: one sentence that names the
 /// file.
 pub fn fault(templates: &ChatTemplates) -> Option<String> {
-    let fault = |template| made(template, &NoTokens, &BTreeMap::new()).err();
+    let fault = |template| made(template, &(), &BTreeMap::new()).err();
     let unread = templates.fault.as_ref().map(|fault| format!("{fault}; {HELP}"));
     unread
         .or_else(|| templates.default_template().and_then(fault))
         .or_else(|| templates.tool_template().and_then(fault))
-}
-
-/// A vocabulary without tokens, for templates that are only looked at.
-struct NoTokens;
-
-impl Vocabulary for NoTokens {
-    fn encode_ordinary(&self, _text: &str) -> std::result::Result<Vec<u32>, VocabularyError> {
-        Ok(Vec::new())
-    }
-
-    fn encode_marked(&self, _text: &str) -> std::result::Result<Vec<u32>, VocabularyError> {
-        Ok(Vec::new())
-    }
-
-    fn added_tokens(&self) -> Vec<AddedToken> {
-        Vec::new()
-    }
-
-    fn bytes(&self, _id: u32) -> Option<Vec<u8>> {
-        None
-    }
 }

@@ -78,10 +78,6 @@ impl OpenedSource {
         self.model.graph.vocab
     }
 
-    pub(crate) fn makes_vectors(&self) -> bool {
-        self.model.graph.vectors.is_some()
-    }
-
     pub(crate) fn longest_context(&self) -> u32 {
         self.model.graph.max_context as u32
     }

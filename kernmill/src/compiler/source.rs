@@ -3,14 +3,14 @@
 use super::nano;
 use crate::error::{Error, Result};
 use crate::hub;
-use crate::locate::{SPEC_FILE, SourceFiles};
+use crate::locate::SourceFiles;
 use crate::makes::ModelMakes;
 use crate::nano::SPEC;
 use crate::observe::{Observer, Unit};
 use crate::options::Options;
 use kernmill_checkpoint::gguf::{Gguf, is_gguf};
 use kernmill_checkpoint::tokenizer_files::TokenizerFiles;
-use kernmill_checkpoint::{Checkpoint, CheckpointError};
+use kernmill_checkpoint::{Checkpoint, CheckpointError, SPEC_FILE};
 use kernmill_compiler::front::import;
 use kernmill_compiler::front::spec::{self, Spec};
 use kernmill_compiler::ir::Graph;
@@ -60,10 +60,8 @@ impl SpecSource {
     /// The spec with the output that is asked for, or that the files of its weights are for.
     fn making(self, given: &SourceFiles) -> Result<SpecSource> {
         let spec = || Spec::parse_with(&self.name, &self.text, &self.fused.language());
-        let stated = || match &given.weights {
-            Some(weights) => Ok(TokenizerFiles::of(weights)?.vector_form()?),
-            None => Ok::<_, Error>(None),
-        };
+        let files = given.weights.as_deref().map(TokenizerFiles::of).transpose()?;
+        let stated = || files.as_ref().map_or(Ok(None), TokenizerFiles::vector_form);
         let form = match given.makes {
             ModelMakes::Texts => None,
             ModelMakes::AsFiles if given.spec.is_some() => None,

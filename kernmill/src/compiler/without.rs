@@ -47,10 +47,6 @@ impl OpenedSource {
         match *self {}
     }
 
-    pub(crate) fn makes_vectors(&self) -> bool {
-        match *self {}
-    }
-
     pub(crate) fn longest_context(&self) -> u32 {
         match *self {}
     }

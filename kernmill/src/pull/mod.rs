@@ -23,23 +23,17 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use transfer::Transfer;
 
-/// A model that is in the cache.
-#[derive(Clone, Debug)]
-pub struct Pulled {
-    /// The path to give as a model: the directory of a checkpoint, or a GGUF file.
-    pub path: PathBuf,
-    /// The work that was done, and the next step, as one line.
-    pub closing: String,
-}
-
 /// Fetches the model that `text` names, in any spelling that tells the owner:
 /// `ORG/NAME`, or `ORG/NAME:TYPE` for one of several GGUF files.
 /// HF_ENDPOINT and HF_TOKEN say which hub is asked, and as whom; HF_HOME and HF_HUB_CACHE where the cache is.
 ///
+/// The result is the path to give as a model, a checkpoint's directory or a GGUF file, and a line that says what
+/// was done, and what comes next.
+///
 /// # Errors
 /// When the text is no such name, the hub does not give the model, or it cannot be written. The part that was
 /// fetched until then stays, so that the next call goes on there; nothing that looks like the model does.
-pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
+pub fn pull(text: &str, observer: &dyn Observer) -> Result<(PathBuf, String)> {
     let name = HubName::of(text).filter(|name| name.owner.is_some()).ok_or_else(|| {
         let what = "expected the name of a model on a hub, ORG/NAME, such as openai/gpt-oss-20b; or \
             ORG/NAME:TYPE for a GGUF file of that type";
@@ -105,7 +99,7 @@ pub fn pull(text: &str, observer: &dyn Observer) -> Result<Pulled> {
     let did = if is_there { "it is there already:" } else { "fetched" };
     let closing =
         format!("{name}: {did} {} files, {}; `kernmill chat {name}` talks with it", files.len(), size(bytes));
-    Ok(Pulled { path, closing })
+    Ok((path, closing))
 }
 
 /// The model at `path`. If there is nothing at it and `path` is a name on a hub, the model is looked for in
@@ -124,7 +118,7 @@ pub fn resolve(path: &Path, is_offline: bool, observer: &dyn Observer) -> Result
     }
     let endpoint = HubAccess::of_user()?.endpoint;
     match observer.asks(&format!("{name} is not here. Fetch it from {endpoint}?")) {
-        true => Ok(pull(&name.to_string(), observer)?.path),
+        true => Ok(pull(&name.to_string(), observer)?.0),
         false => Ok(path.to_owned()),
     }
 }

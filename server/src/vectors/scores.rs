@@ -12,8 +12,7 @@ use crate::reply;
 use crate::scope::RequestScope;
 use crate::state::ServerState;
 use axum::response::Response;
-use kernmill::vectors::Scoring;
-use kernmill_serve::Request;
+use kernmill_serve::{Request, Scoring};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@ use super::timeline::timeline;
 use crate::compiler::cpu::model_name;
 use crate::run_figures::adapter_json;
 use crate::stats::Quartiles;
+use crate::vectors::need_logits;
 use kernmill::Loaded;
 use kernmill::Result;
 use kernmill::adapters::LoadedAdapter;
@@ -60,6 +61,7 @@ impl<'a> Report<'a> {
         on_case: &dyn Fn(&Case),
         tick: &dyn Fn(),
     ) -> Result<Report<'a>> {
+        need_logits(loaded.engine.model())?;
         let mut machine = MachineLimits::new(loaded, how.read)?;
         let mut measure = |case: &Case| {
             on_case(case);

@@ -6,6 +6,7 @@ use super::series::{LEAST_VALID, UnitKind};
 use super::{Paired, PairedOutcome};
 use crate::compiler::cpu::model_name;
 use crate::stats::Quartiles;
+use crate::vectors::need_logits;
 use kernmill::Loaded;
 use kernmill::Result;
 use kernmill_plan::probe::ReadWay;
@@ -30,6 +31,7 @@ impl<'a> PairedReport<'a> {
         units: u32,
         tick: &dyn Fn(),
     ) -> Result<PairedReport<'a>> {
+        need_logits(loaded.engine.model())?;
         let paired = Paired::new(loaded)?;
         let measure = |case: &Case| paired.measure(&mut loaded.engine, *case, how, units, tick);
         let outcomes = cases.iter().map(measure).collect::<Result<Vec<PairedOutcome>>>()?;
