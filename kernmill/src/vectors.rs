@@ -11,10 +11,8 @@ impl Model {
     ///
     /// ```
     /// # fn main() -> Result<(), kernmill::Error> {
-    /// use kernmill::{Model, ModelMakes, Options};
-    ///
-    /// let options = Options::default().with(|options| options.makes = ModelMakes::Vectors(None));
-    /// let model = Model::nano_with(&options)?;
+    /// let makes = kernmill::ModelMakes::Vectors(None);
+    /// let model = kernmill::Model::nano_with(&kernmill::Options::default().with(|it| it.makes = makes))?;
     /// let vectors = model.embed(&["A slice is a view.", "A vector grows."], Some(64))?;
     /// assert_eq!(model.embed(&["A vector grows."], Some(64))?[0], vectors[1]);
     /// let scores = model.score("What is a slice?", &["What is a slice?", "Threads may panic."])?;
@@ -24,8 +22,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// When the model makes no vectors, a text has no tokens or more than the context, or there are too many
-    /// dimensions.
+    /// When the model makes no vectors, or not of so many dimensions, or a text is empty or too long.
     pub fn embed(&self, texts: &[impl AsRef<str>], dimensions: Option<u32>) -> Result<Vec<Vec<f32>>, Error> {
         let request = |text: &str| Ok(Request::values(self.encode(text)?, Wanted::Vector { dimensions }));
         let requests = texts.iter().map(|text| request(text.as_ref())).collect::<Result<Vec<_>, Error>>()?;

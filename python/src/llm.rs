@@ -251,6 +251,31 @@ impl Engine {
         Ok(array.map_err(Failure::defect)?.into_pyarray(py))
     }
 
+    /// Vectors of prompts, a row each.
+    fn embed<'py>(
+        &self,
+        py: Python<'py>,
+        prompts: Vec<Vec<u32>>,
+        dimensions: Option<u32>,
+        adapters: Vec<(String, f32)>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        self.check()?;
+        let (count, uses) = (prompts.len(), uses(adapters));
+        let computed = py.detach(|| -> serve::Result<Vec<f32>> {
+            let request = |prompt| serve::Request {
+                adapters: uses.clone(),
+                ..serve::Request::values(prompt, serve::Wanted::Vector { dimensions })
+            };
+            let texts = prompts.into_iter().map(|prompt| self.thread.text(request(prompt)));
+            let texts = texts.collect::<serve::Result<Vec<_>>>()?;
+            let vectors = texts.into_iter().map(|text| Ok(text.whole()?.values));
+            Ok(vectors.collect::<serve::Result<Vec<_>>>()?.concat())
+        });
+        let computed = computed.map_err(Failure::from)?;
+        let array = Array2::from_shape_vec((count, computed.len() / count.max(1)), computed);
+        Ok(array.map_err(Failure::defect)?.into_pyarray(py))
+    }
+
     /// Loads an adapter; how many bytes it takes.
     fn load_adapter(&self, py: Python<'_>, name: String, path: PathBuf, scale: f32) -> PyResult<u64> {
         let loader = self.asked(py, |serving| serving.engine().adapter_store().loader())?;

@@ -24,6 +24,9 @@ pub fn logits(
             "{length} tokens, expected 1 to {context}, which the context holds"
         )));
     }
+    if engine.model().vectors().is_some() {
+        return Err(Failure::Input("the model makes vectors of texts, and no logits: embed() gives them".to_owned()));
+    }
     engine.check_tokens(tokens).map_err(wrong)?;
     let rows = if last { 1 } else { length };
     let numbers = rows * engine.model().vocab as usize;

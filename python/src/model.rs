@@ -6,11 +6,12 @@ use kernmill::chat::format_of;
 use kernmill::lexicon;
 use kernmill::locate::{Located, locate, nano, of_parts};
 use kernmill::observe::Observer;
-use kernmill::{Opened, Options, Target};
+use kernmill::{ModelMakes, Opened, Options, Target};
 use kernmill_chat::Format;
 use kernmill_compiler::passes::quant::Preset;
 use kernmill_constrain::{Constraint, Lexicon, Rule};
 use kernmill_plan::target::Level;
+use kernmill_plan::vectors::Pooling;
 use kernmill_runtime::{Tokenizer, TokenizerHandle};
 use kernmill_serve::{SchedulerConfig, Serving};
 use pyo3::FromPyObject;
@@ -39,6 +40,7 @@ pub struct Loading {
     kv_disk: Option<PathBuf>,
     plan_cache: Option<PathBuf>,
     chat_template: Option<PathBuf>,
+    vectors: Option<String>,
 }
 
 /// Facts that do not change while a model is loaded.
@@ -158,6 +160,15 @@ pub fn target(name: &str) -> Result<Target, Failure> {
     }
 }
 
+/// What a model is to make, by the name of a pooling; `none` is texts.
+fn makes(vectors: Option<&str>) -> Result<ModelMakes, Failure> {
+    let Some(name) = vectors else { return Ok(ModelMakes::AsFiles) };
+    let pooling = Pooling::from_name(name).map(|pooling| ModelMakes::Vectors(Some(pooling)));
+    pooling.or_else(|| (name == "none").then_some(ModelMakes::Texts)).ok_or_else(|| {
+        Failure::Input(format!("vectors is \"{name}\", expected {}, none", Pooling::NAMES.join(", ")))
+    })
+}
+
 /// Checks a number of threads.
 ///
 /// # Errors
@@ -191,6 +202,7 @@ pub fn load(asked: Loading) -> Result<(Serving, ModelInfo), Failure> {
     options.kv_disk = asked.kv_disk;
     options.compile.plan_cache = asked.plan_cache;
     options.chat_template = asked.chat_template;
+    options.makes = makes(asked.vectors.as_deref())?;
     options.sessions = asked.sessions;
     options.compile.producer = concat!("kernmill ", env!("CARGO_PKG_VERSION"), ", Python");
     options.adapters = asked.adapters.into_iter().map(source).collect();

@@ -209,3 +209,19 @@ def test_adapters_are_those_of_the_program(tmp_path: Path, fixtures: Path) -> No
             tokens("poet")
     with LLM(base, adapters={"poet": adapter}) as llm:
         assert tokens(["poet"]) == adapted
+
+
+def test_vectors_are_those_of_the_program(tmp_path: Path) -> None:
+    texts = ["A slice is a view.", "Threads may panic."]
+    nano = Path(__file__).resolve().parents[2] / "model-specs/nano"
+    lines = call("embed", nano / "nano.toml", "--weights", nano, "--vectors", "mean", *texts).splitlines()
+    plan = tmp_path / "mean.plan"
+    call("compile", nano / "nano.toml", "--weights", nano, "--vectors", "mean", "-o", plan)
+    for options in ({"vectors": "mean"}, {"model": plan}):
+        with LLM(**options) as llm:
+            assert llm.embed(texts).tolist() == [json.loads(line) for line in lines]
+            assert llm.embed(texts[0], dimensions=16).shape == (1, 16)
+            with pytest.raises(ValueError, match="makes vectors of texts"):
+                llm.generate(texts[0])
+            with pytest.raises(ValueError, match="makes vectors of texts"):
+                llm.logits(texts[0])

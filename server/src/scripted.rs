@@ -7,7 +7,8 @@ use crate::state::{ServerConfig, ServerState};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request as HttpRequest;
 use axum::http::HeaderMap;
-use kernmill_serve::{Answer, Finish, Request, RequestEvent, Token};
+use kernmill_plan::vectors::{Pooling, VectorForm};
+use kernmill_serve::{Answer, Finish, Request, RequestEvent, Scoring, Token};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -41,6 +42,15 @@ impl Scripted {
         let facts = facts(&json, 3072, "nano", 1024, "test".to_owned()).unwrap();
         let says = says.iter().map(|text| (*text).to_owned()).collect();
         Arc::new(Scripted { facts, says, finish, prompts: Mutex::default(), requests: Mutex::default() })
+    }
+
+    /// A backend that gives the same vector to every text.
+    pub fn vectors() -> Arc<Scripted> {
+        let scripted = Scripted::stops(&[]);
+        let mut scripted = Arc::into_inner(scripted).unwrap();
+        scripted.facts.vectors = Some(VectorForm { pooling: Pooling::Last, normalise: true });
+        scripted.facts.scoring = Ok(Scoring::Cosine);
+        Arc::new(scripted)
     }
 
     /// Ids of a text.
@@ -140,6 +150,7 @@ impl Backend for Scripted {
         let answer = Answer {
             text: self.says.concat(),
             tokens,
+            values: vec![0.6, 0.8],
             prompt_tokens: request.prompt.len() as u32,
             cached_tokens: 3,
             queued: Some(Duration::ZERO),

@@ -81,6 +81,7 @@ class Base:
         kv_disk: Path | None = None,
         plan_cache: Path | None = None,
         chat_template: Path | None = None,
+        vectors: str | None = None,
         **others: Any,
     ) -> None:
         """Loads a model: a plan, a checkpoint's directory or a GGUF file; without one, the embedded one.
@@ -90,7 +91,8 @@ class Base:
         `adapters` are names with directories of LoRA adapters. `sessions` allows saving sequences, `kv_disk`
         and `plan_cache` are directories that keep what is computed and compiled. Without `plan_cache`, a
         checkpoint or GGUF file is packed at every start, which takes some 20 s for 13 GB. `chat_template` is
-        a file with a template (Jinja) for conversations in place of the model's own. The names that vLLM has
+        a file with a template (Jinja) for conversations in place of the model's own. `vectors` is last, mean or
+        first: the model makes vectors, pooled so; models for vectors are known by their files. The names that vLLM has
         for the same are taken too, and those that change nothing here are passed over.
         """
         context = others.pop("max_model_len", context)
@@ -118,6 +120,7 @@ class Base:
                 "kv_disk": kv_disk,
                 "plan_cache": plan_cache,
                 "chat_template": chat_template,
+                "vectors": vectors,
             }
         )
         for note in self._engine.notes:

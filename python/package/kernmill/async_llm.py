@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 
+from ._base import prompts_of
 from ._kernmill import Bell
 from ._texts import StreamBase, Texts, outputs, scores
 
@@ -122,6 +123,13 @@ class AsyncLLM(Texts["AsyncStream"]):
         """The logits after every token, or after the last, as `LLM.logits` gives them."""
         ids, adapters = self._ids(prompt)[1], self._adapters(adapter)
         return await asyncio.to_thread(self._engine.logits, ids, last, adapters)
+
+    async def embed(
+        self, prompts: Prompt | Sequence[Prompt], *, dimensions: int | None = None, adapter: Adapter = None
+    ) -> npt.NDArray[np.float32]:
+        """The vectors of texts, as `LLM.embed` gives them."""
+        ids, adapters = [self._ids(prompt)[1] for prompt in prompts_of(prompts)], self._adapters(adapter)
+        return await asyncio.to_thread(self._engine.embed, ids, dimensions, adapters)
 
     @property
     def adapters(self) -> AsyncAdapters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._base import prompts_of
 from ._progress import Bar
 from ._texts import StreamBase, Texts, outputs, scores
 
@@ -105,6 +106,13 @@ class LLM(Texts["Stream"]):
         The array is the engine's own memory, handed over and not copied. Other texts wait meanwhile.
         """
         return self._engine.logits(self._ids(prompt)[1], last, self._adapters(adapter))
+
+    def embed(
+        self, prompts: Prompt | Sequence[Prompt], *, dimensions: int | None = None, adapter: Adapter = None
+    ) -> npt.NDArray[np.float32]:
+        """The vectors of texts, `[texts, dimensions]`, of a model for vectors."""
+        ids = [self._ids(prompt)[1] for prompt in prompts_of(prompts)]
+        return self._engine.embed(ids, dimensions, self._adapters(adapter))
 
     @property
     def adapters(self) -> Adapters:

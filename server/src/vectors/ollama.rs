@@ -60,7 +60,7 @@ fn read(
     check_makes_vectors(scope.facts)?;
     let named = model(&scope, fields.text("model")?)?;
     let usual = Usual::of_model(&scope, named, &mut fields)?;
-    fields.take("options");
+    fields.object("options")?;
     let is_new = field == "input";
     let cuts = !is_new || fields.flag("truncate")?.unwrap_or(true);
     let dimensions = if is_new { dimensions(&scope, &mut fields)?.filter(|count| *count > 0) } else { None };
