@@ -152,6 +152,24 @@ mod tests {
     }
 
     #[test]
+    fn a_gguf_file_says_it_by_a_number() {
+        let form = |pooling: Option<u32>| {
+            let mut file = crate::gguf::NewGguf::default();
+            file.set("general.architecture", "qwen3");
+            pooling.into_iter().for_each(|pooling| file.set("qwen3.pooling_type", pooling));
+            let gguf = Gguf::from_bytes("a test", file.head(&[])).unwrap();
+            of_gguf(&gguf).map_err(|error| error.to_string())
+        };
+        for (number, pooling) in [(1, Pooling::Mean), (2, Pooling::First), (3, Pooling::Last)] {
+            assert_eq!(form(Some(number)), Ok(Some(VectorForm { pooling, normalise: true })));
+        }
+        for none in [None, Some(0), Some(4)] {
+            assert_eq!(form(none), Ok(None));
+        }
+        assert!(form(Some(7)).unwrap_err().contains("pooling_type 7"));
+    }
+
+    #[test]
     fn what_is_not_supported_is_refused() {
         for (modules, pooling, what) in [
             (MODULES_OF_QWEN3.replace("Normalize\"", "Dense\""), POOLING.to_owned(), "module `Dense`"),

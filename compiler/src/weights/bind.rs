@@ -16,6 +16,10 @@ const WIDENED: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::BF16];
 pub const EMBEDDING: &str = "model.embed_tokens.weight";
 /// The unembedding's published name.
 pub const UNEMBEDDING: &str = "lm_head.weight";
+/// Tensors that models for vectors may have and do not use, in safetensors and in GGUF files.
+const OF_LOGITS: [&str; 4] = [UNEMBEDDING, "lm_head.bias", "output.weight", "output.bias"];
+/// Rows of the unembedding of a reranker, which its GGUF file has once more.
+const RANKS: &str = "cls.output.weight";
 /// Extra tensors named in an error.
 const NAMED_EXTRAS: usize = 5;
 
@@ -179,10 +183,15 @@ fn misfit(tensor: &Tensor, view: &TensorView<'_>, expected: String) -> Checkpoin
 }
 
 fn check_extras(graph: &Graph, checkpoint: &Checkpoint, used: &BTreeSet<&str>) -> Result<()> {
+    let is_left = |name: &str| {
+        graph.left_out.iter().any(|start| name.starts_with(start))
+            || graph.vectors.is_some() && OF_LOGITS.contains(&name)
+            || name == RANKS
+    };
     let extras: Vec<&str> = checkpoint
         .names()
         .filter(|name| !used.contains(name) && !is_buffer(name) && !is_copy(checkpoint, used, name))
-        .filter(|name| !graph.left_out.iter().any(|start| name.starts_with(start)))
+        .filter(|name| !is_left(name))
         .collect();
     if extras.is_empty() {
         return Ok(());

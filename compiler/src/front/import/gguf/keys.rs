@@ -7,7 +7,7 @@ use kernmill_checkpoint::gguf::Gguf;
 use kernmill_os::text::shortened;
 
 /// Keys that are read for every architecture.
-const READ: [&str; 23] = [
+const READ: [&str; 24] = [
     "attention.head_count",
     "attention.head_count_kv",
     "attention.key_length",
@@ -17,6 +17,8 @@ const READ: [&str; 23] = [
     "context_length",
     "embedding_length",
     "feed_forward_length",
+    // Of models for vectors.
+    "pooling_type",
     "rope.dimension_count",
     "rope.freq_base",
     "rope.scale_linear",
@@ -35,7 +37,7 @@ const READ: [&str; 23] = [
 ];
 
 /// Keys of computations that kernmill lacks, and the value that switches each off. A flag is 0 or 1.
-const NEUTRAL: [(&str, f64); 20] = [
+const NEUTRAL: [(&str, f64); 19] = [
     ("attention.causal", 1.0),
     ("attention.clamp_kqv", 0.0),
     ("attention.max_alibi_bias", 0.0),
@@ -52,7 +54,6 @@ const NEUTRAL: [(&str, f64); 20] = [
     ("leading_dense_block_count", 0.0),
     ("logit_scale", 1.0),
     ("nextn_predict_layers", 0.0),
-    ("pooling_type", 0.0),
     ("residual_scale", 1.0),
     ("rope.scaling.yarn_log_multiplier", 0.0),
     ("use_parallel_residual", 0.0),
