@@ -73,6 +73,7 @@ fn pieces_of_each_expert_keep_their_blocks() {
         let rows = RowSelect::new(12, 4..8).unwrap();
         let tensor = Tensor {
             name: "up".to_owned(),
+            plus: 0.0,
             role: Role::ExpertMatrix,
             shape: vec![2, 8, cols],
             stored: format,
