@@ -83,11 +83,11 @@ CASES = {
                t.Gemma2Config(**WIDE, sliding_window=16, query_pre_attn_scalar=24, attn_logit_softcapping=3.0,
                               final_logit_softcapping=5.0), bf16, ("layer_types",)),
     "gemma3": (t.Gemma3ForCausalLM,
-               t.Gemma3TextConfig(**WIDE | dict(num_hidden_layers=6), sliding_window=16, rope_parameters={
+               t.Gemma3TextConfig(**WIDE | dict(num_hidden_layers=6), sliding_window=16, query_pre_attn_scalar=32, rope_parameters={
                    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
                    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}), bf16, ()),
     "gemma3-images": (t.Gemma3ForConditionalGeneration,
-                      t.Gemma3Config(text_config=t.Gemma3TextConfig(**WIDE, sliding_window=16),
+                      t.Gemma3Config(text_config=t.Gemma3TextConfig(**WIDE, sliding_window=16, query_pre_attn_scalar=32),
                                      vision_config=vision("siglip_vision_model"), mm_tokens_per_image=4), bf16, ()),
     "mistral3-images": (t.Mistral3ForConditionalGeneration,
                         t.Mistral3Config(text_config=t.MistralConfig(**WIDE, sliding_window=None), tie_word_embeddings=False,

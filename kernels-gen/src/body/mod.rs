@@ -146,7 +146,8 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, ScratchLayout) {
         })
         .collect();
     let row_ops = kernel.prologue.iter().chain(kernel.body.row_ops());
-    let work = row_ops.map(|op| op.code().work_bytes()).max().unwrap_or(0);
+    let len = |val: ValId| kernel.vals[val].row.len();
+    let work = row_ops.map(|op| op.code().work_bytes(&len)).max().unwrap_or(0);
     // In the order of their places.
     let layout = ScratchLayout {
         work: scratch.take(work),

@@ -71,6 +71,10 @@ impl RowOpCode for BroadcastRow {
         elementwise::emit(e, cx, &self.expr, &sources, out, n);
     }
 
+    fn work_bytes(&self, len: &dyn Fn(ValId) -> usize) -> usize {
+        self.inputs.len() * f32_row_stride(len(self.out))
+    }
+
     fn weights(&self, vals: &[RowType]) -> Vec<(OperandId, usize)> {
         self.vectors.iter().map(|vector| (*vector, vals[self.out].len() * 4)).collect()
     }

@@ -47,7 +47,7 @@ impl RowOpCode for ExpertSumRow {
         emit(e, (rows, cx.vals[self.y].stride()), routes, work, out, self.top_k, cx.len(self.out));
     }
 
-    fn work_bytes(&self) -> usize {
+    fn work_bytes(&self, _: &dyn Fn(ValId) -> usize) -> usize {
         self.top_k * 8
     }
 

@@ -60,7 +60,7 @@ pub(crate) trait RowOpCode {
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite);
 
     /// Bytes of scratch that [`Self::emit`] works in.
-    fn work_bytes(&self) -> usize {
+    fn work_bytes(&self, _len: &dyn Fn(ValId) -> usize) -> usize {
         0
     }
 

@@ -78,6 +78,11 @@ impl TopKRow {
         self.experts.next_multiple_of(LANES) * 4
     }
 
+    /// Bytes of the scores, and of those that decide about the choice.
+    fn kept_bytes(&self) -> usize {
+        self.list_bytes() * if self.bias.is_some() { 2 } else { 1 }
+    }
+
     /// Writes the scores to `scores`.
     fn scores(&self, e: &mut Emit, logits: Value, scores: Value) {
         match self.scores {
@@ -189,7 +194,7 @@ impl RowOpCode for TopKRow {
         if let Some(bias) = self.bias {
             check.bias(bias, experts, 1)?;
         }
-        check.keeps(self.work_bytes());
+        check.keeps(self.kept_bytes());
         check.writes(out, RowType::Routing(k), site.rows)
     }
 
@@ -224,8 +229,8 @@ impl RowOpCode for TopKRow {
         }
     }
 
-    fn work_bytes(&self) -> usize {
-        self.list_bytes() * if self.bias.is_some() { 2 } else { 1 }
+    fn work_bytes(&self, _: &dyn Fn(ValId) -> usize) -> usize {
+        self.kept_bytes()
     }
 
     fn weights(&self, _: &[RowType]) -> Vec<(OperandId, usize)> {

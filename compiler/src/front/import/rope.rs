@@ -288,7 +288,10 @@ fn long_rope(config: &ModelConfig, section: &ModelConfig) -> Result<ScalingSecti
         None => bad(format!("`{}` is missing: expected an array of numbers", section.name(key))),
     };
     let (short, long) = (list("short_factor")?, list("long_factor")?);
-    let factors = if longest > original { long } else { short };
+    // The model computes with f32, and GGUF files hold no more.
+    let factors: Vec<f32> =
+        (if longest > original { long } else { short }).into_iter().map(|factor| factor as f32).collect();
+    let attention = attention as f32;
     let keys = vec![("factors", format!("{factors:?}")), ("attention_factor", format!("{attention:?}"))];
     Ok(ScalingSection::Text(None, keys, Context::Stated))
 }

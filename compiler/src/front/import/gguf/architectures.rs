@@ -162,7 +162,7 @@ pub(super) static ARCHITECTURES: [Architecture; 19] = [
     Architecture {
         name: "olmo2",
         class: "Olmo2ForCausalLM",
-        keys: &[MLP],
+        keys: &[MLP, ("rope.freq_base_swa", "rope_local_base_freq")],
         others: WINDOW,
         names: &[],
         own: |file| Ok(both(scaled(file)?, file.windows(4)?)),
