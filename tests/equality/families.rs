@@ -8,7 +8,7 @@ use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::front::import::{from_checkpoint, read_config};
 use kernmill_compiler::front::spec::{Spec, lower};
 use kernmill_compiler::passes::quant::Preset;
-use kernmill_compiler::pipeline::CompilerOptions;
+use kernmill_compiler::pipeline::{CompilerOptions, compile};
 use kernmill_compiler::synth;
 use kernmill_compiler::testing::RandomWeights;
 use kernmill_plan::target::Level;
@@ -68,4 +68,28 @@ fn every_class_gives_the_interpreters_bits_on_every_level() {
             directory.file_name().unwrap().to_str().unwrap(),
         );
     }
+}
+
+/// Norms of 1 + w before and behind, a soft cap of scores and one of logits.
+#[test]
+fn models_like_gemma_2_have_their_bits() {
+    same_bits(include_str!("gemma2.toml"));
+}
+
+/// Attention and MLP beside each other, layer norms, pairs of neighbours in a part of each head.
+#[test]
+fn models_of_parallel_blocks_have_their_bits() {
+    same_bits(include_str!("parallel.toml"));
+}
+
+/// Routers with biases and scales, a shared expert with a gate; each router is in the kernel of its experts.
+#[test]
+fn models_of_any_router_have_their_bits() {
+    const ROUTED: &str = include_str!("routed.toml");
+    same_bits(ROUTED);
+    let graph = lower(&Spec::parse("routed.toml", ROUTED).unwrap()).unwrap();
+    let compiled = compile(&graph, &options(Preset::Faithful, Level::V3)).unwrap();
+    let rules: Vec<&str> = compiled.fused.groups.iter().filter_map(|group| group.rule.as_deref()).collect();
+    let count = |name: &str| rules.iter().filter(|rule| **rule == name).count();
+    assert_eq!([count("moe_gate_up"), count("moe_down"), count("qkv_norm")], [3; 3], "{rules:?}");
 }

@@ -247,7 +247,7 @@ pub struct RopeParameters {
     pub theta: f64,
     /// Scaling of long contexts.
     pub scaling: RopeScaling,
-    /// Divisors of each frequency; none if there are none.
+    /// Divisors of each frequency, or an empty list.
     pub factors: Vec<f64>,
     /// Factor on cos and sin, instead of that of the scaling.
     pub attention_factor: Option<f64>,

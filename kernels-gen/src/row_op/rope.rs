@@ -124,7 +124,8 @@ impl RopeRow {
     }
 }
 
-/// Rotates `n` f32 (a multiple of 8) at `x` into `out`, which may be `x`. `table` is `[cos; half][sin; half]`.
+/// Rotates `n` f32 (a multiple of 8) at `x` into `out`, which may be `x`. `table` is `[cos; half][sin;
+/// half]`.
 fn halves(e: &mut Emit, x: Value, table: Value, out: Value, n: usize) {
     let half = n / 2;
     e.for_count(half / LANES, |e, i| {
@@ -140,8 +141,8 @@ fn halves(e: &mut Emit, x: Value, table: Value, out: Value, n: usize) {
     });
 }
 
-/// As [`halves`], of pairs of neighbours. What is subtracted there is added here with the other sign, which
-/// gives the same bits.
+/// Rotates pairs of neighbours, where [`halves`] rotates pairs of halves. A difference there is here a sum
+/// with the other sign, which has the same bits.
 fn neighbours(e: &mut Emit, x: Value, table: Value, out: Value, n: usize) {
     let half = n / 2;
     let minus = (-0.0f32).to_bits() as i32;

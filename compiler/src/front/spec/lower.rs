@@ -238,7 +238,7 @@ impl<'a> GraphLowering<'a> {
                 error.help("end [after] with a `logits` node, or with `embedding` where vectors are wanted")
             );
         };
-        // What the last node makes of the logits takes their place.
+        // A last node that goes on from the logits has the model's output.
         let last = ValueId(self.graph.values.len() as u32 - 1);
         let follows = self.graph.vectors.is_none() && self.read.contains(&computed);
         let output = if follows && self.ty(last) == self.ty(computed) { last } else { computed };

@@ -242,21 +242,24 @@ fn scales_are_within_unless_they_have_a_name_of_their_own() {
 #[test]
 fn logits_may_be_capped_and_gates_spread() {
     let after = "{ out = \"logits\", op = \"logits\", input = \"n\", weight = \"head\" },";
-    let cap = "\n  { out = \"capped\", op = \"elementwise\", inputs = [\"logits\"], expr = \"30 * tanh(logits / 30)\" },";
+    let cap = r#"
+  { out = "capped", op = "elementwise", inputs = ["logits"], expr = "30 * tanh(logits / 30)" },"#;
     let capped = graph(&RIGHT.replacen(after, &format!("{after}{cap}"), 1)).unwrap();
     assert!(
-        capped
-            .to_string()
-            .ends_with("%capped = elementwise(\"30 * tanh(x0 / 30)\") %logits : f32[R, 8]\noutput %capped\n"),
+        capped.to_string().ends_with(
+            "%capped = elementwise(\"(30.0 * tanh((x0 / 30.0)))\") %logits : f32[R, 8]\noutput %capped\n"
+        ),
         "{capped}"
     );
     let add = "{ out = \"y\", op = \"add\", inputs = [\"x\", \"m\"] },";
-    let gate = "{ out = \"g\", op = \"linear\", input = \"x\", weight = \"gate\" },\n  { out = \"y\", op = \"elementwise\", inputs = [\"x\", \"g\", \"m\"], vectors = [\"norm\"], expr = \"x + sigmoid(g) * m * norm\" },";
+    let gate = r#"{ out = "g", op = "linear", input = "x", weight = "gate" },
+  { out = "y", op = "elementwise", inputs = ["x", "g", "m"], vectors = ["norm"], expr = "x + sigmoid(g) * m * norm" },"#;
     let weight =
         "[layer.tensors]\ngate = { from = \"{layer}.gate\", shape = [1, \"hidden\"], format = \"bf16\" }";
     let gated = RIGHT.replacen(add, gate, 1).replacen("[layer.tensors]", weight, 1);
     let text = graph(&gated).unwrap().to_string();
-    let node = "broadcast(\"x0 + sigmoid(x1) * x2 * x3\") %x, %layers.0.g, %layers.0.m, @norm : f32[T, 64]";
+    let node =
+        "broadcast(\"(x0 + ((sigmoid(x1) * x2) * x3))\") %x, %layers.0.g, %layers.0.m, @norm : f32[T, 64]";
     assert!(text.contains(node), "{text}");
     assert_eq!(text.parse::<Graph>().unwrap().to_string(), text);
     let error = |from: &str, to: &str| graph(&gated.replacen(from, to, 1)).unwrap_err().to_string();

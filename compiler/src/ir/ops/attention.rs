@@ -183,9 +183,8 @@ impl OpDef for Attention {
             true => format!("kv={}", kv.k.name()),
             false => format!("k={}, v={}", kv.k.name(), kv.v.name()),
         };
-        format!(
-            "(layer={layer}, heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}, scale={scale:?}{softcap}{window}, {kv})"
-        )
+        let heads = format!("heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}");
+        format!("(layer={layer}, {heads}, scale={scale:?}{softcap}{window}, {kv})")
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {

@@ -1,4 +1,5 @@
-//! `layer_norm`: a row less its mean, divided by its standard deviation, times a weight per column, plus a bias.
+//! `layer_norm`: a row less its mean, divided by its standard deviation, times a weight per column, plus a
+//! bias.
 
 use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
 use super::form::{Input, OpForm, Operands, PLAIN, TensorOperand, ensure};

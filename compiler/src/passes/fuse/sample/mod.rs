@@ -170,8 +170,7 @@ impl Make {
             "expert_linear" => self.expert_linear(name, inputs[0], inputs[1], self.facts.cols(name)),
             "rms_norm" => {
                 let weight = self.vector(&format!("{name}.norm.weight"), self.ty(inputs[0]).cols());
-                let weights: &[TensorId] = if self.rng.one_in(4) { &[] } else { &[weight] };
-                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, inputs, weights)
+                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, inputs, &[weight])
             }
             "layer_norm" => {
                 let cols = self.ty(inputs[0]).cols();
