@@ -1,4 +1,4 @@
-//! What a model's files say of vectors: sentence-transformers' `modules.json` and what it names, and GGUF's
+//! The files of a model that say how vectors are made: sentence-transformers' `modules.json` and what it names, and GGUF's
 //! `pooling_type`.
 
 use crate::error::{CheckpointError, Result};

@@ -124,7 +124,7 @@ impl CompileArgs {
         self
     }
 
-    /// What the model is to make; `usual` where nobody says it.
+    /// The output of the model; `usual` where nobody says it.
     pub fn makes(&self, usual: ModelMakes) -> ModelMakes {
         self.vectors.unwrap_or(usual)
     }

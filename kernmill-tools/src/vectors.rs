@@ -79,10 +79,10 @@ impl FromStr for VectorFormat {
     }
 }
 
-/// The texts that are given, or the lines of a file, or those of standard input. Empty lines are left out.
+/// The given texts, or else the lines of a file or of standard input, without empty ones.
 ///
 /// # Errors
-/// When there are none, or a file cannot be read.
+/// If no text is left, or the file cannot be read.
 pub fn texts(given: Vec<String>, file: Option<&Path>) -> Result<Vec<String>> {
     if !given.is_empty() {
         return Ok(given);

@@ -32,7 +32,7 @@ pub struct SourceFiles {
     pub spec: Option<PathBuf>,
     /// A directory with a checkpoint, or a GGUF file.
     pub weights: Option<PathBuf>,
-    /// What the model is to make.
+    /// The output that the model is to have.
     pub makes: ModelMakes,
 }
 

@@ -2,10 +2,10 @@
 
 use kernmill_plan::vectors::Pooling;
 
-/// What a model that is compiled here is to make.
+/// The output of a model that is compiled here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModelMakes {
-    /// What its files say: vectors if they are those of a model for vectors.
+    /// As its files say: vectors if they are those of a model for vectors.
     #[default]
     AsFiles,
     /// Texts, whatever its files say.

@@ -52,7 +52,7 @@ impl VectorForm {
     }
 }
 
-/// What a program leaves of each row that is asked for.
+/// The values that a program leaves of each row that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelOutput {
     /// A logit of every token.

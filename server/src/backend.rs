@@ -151,12 +151,6 @@ impl BackendInfo {
         })
     }
 
-    /// Names of what the model can do, as clients list them.
-    pub fn capabilities(&self) -> Vec<&'static str> {
-        let makes = if self.vectors.is_some() { "embedding" } else { "completion" };
-        std::iter::once(makes).chain(self.scoring.is_ok().then_some("rerank")).collect()
-    }
-
     /// The tokenizer.
     ///
     /// # Errors

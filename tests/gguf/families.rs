@@ -5,10 +5,9 @@ use crate::harness::{Model, ggufs, imports};
 use kernmill_compiler::passes::quant::Preset;
 
 /// Models of which a GGUF file does not hold everything, and what it lacks.
-const LOSSY: [(&str, &str); 7] = [
+const LOSSY: [(&str, &str); 6] = [
     ("gemma2", "a scale of attention of its own"),
     ("gptoss-plain", "the constants of the activation"),
-    ("llama-dynamic", "a dynamic scaling of RoPE"),
     ("mistral-window", "windows"),
     ("phi3", "windows that are read"),
     ("qwen2-windows", "windows"),

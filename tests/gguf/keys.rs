@@ -121,7 +121,7 @@ fn files_that_hold_no_model_say_what_they_are() {
     short.set("llama.block_count", 1000);
     refused(
         short.bytes(),
-        "tensor `blk.999.attn_norm.weight` is missing, and key `llama.block_count` is 1000",
+        "tensor `blk.999.attn_output.weight` is missing, and key `llama.block_count` is 1000",
     );
 }
 

@@ -28,7 +28,7 @@ fn embedder() -> Served {
     served(nano(), ModelMakes::Vectors(None))
 }
 
-/// The same in the library.
+/// The answers of the library to the same texts.
 fn library() -> Model {
     let options = Options::default().with(|options| options.makes = ModelMakes::Vectors(None));
     Model::nano_with(&options).unwrap()

@@ -18,7 +18,7 @@ use kernmill::locate::{Located, SourceFiles};
 use kernmill_tools::estimate::{Host, PlanEstimate};
 use kernmill_tools::machine::Description;
 use kernmill_tools::merge::AdapterMerge;
-use kernmill_tools::stages::{EmitRequest, StageSources, fingerprints};
+use kernmill_tools::stages::{EmitChoice, StageSources, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
 use kernmill_tools::vectors::making;
 use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, Preset, compile};
@@ -216,9 +216,9 @@ impl Compile {
         version::show(self.json, "kernmill.dry-run/1", || it.json(), || it.text())
     }
 
-    /// What is asked for, before the work.
-    fn asked(&self, given: &SourceFiles) -> EmitRequest<'_> {
-        EmitRequest {
+    /// The request, before the work.
+    fn asked(&self, given: &SourceFiles) -> EmitChoice<'_> {
+        EmitChoice {
             stages: &self.emit.emit,
             has_dir: self.emit.emit_dir.is_some(),
             has_output: self.output.is_some(),

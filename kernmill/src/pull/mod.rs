@@ -27,8 +27,8 @@ use transfer::Transfer;
 /// `ORG/NAME`, or `ORG/NAME:TYPE` for one of several GGUF files.
 /// HF_ENDPOINT and HF_TOKEN say which hub is asked, and as whom; HF_HOME and HF_HUB_CACHE where the cache is.
 ///
-/// The result is the path to give as a model, a checkpoint's directory or a GGUF file, and a line that says what
-/// was done, and what comes next.
+/// The result is the path to give as a model, a checkpoint's directory or a GGUF file, and a line that says
+/// what was done, and what comes next.
 ///
 /// # Errors
 /// When the text is no such name, the hub does not give the model, or it cannot be written. The part that was

@@ -44,8 +44,8 @@ fn one_or_more() -> Value {
     json!({ "anyOf": [text, { "type": "array", "items": text, "minItems": 1, "maxItems": limits::INPUTS }] })
 }
 
-/// Pairs of texts to be scored.
-struct Pairs {
+/// ScoredPairs of texts to be scored.
+struct ScoredPairs {
     model: String,
     scoring: Scoring,
     requests: Vec<Request>,
@@ -53,7 +53,7 @@ struct Pairs {
     unknown: Vec<String>,
 }
 
-impl Pairs {
+impl ScoredPairs {
     /// The requests of these texts. `field` is the one of the documents.
     fn new(
         scope: &RequestScope<'_>,
@@ -61,7 +61,7 @@ impl Pairs {
         queries: &[String],
         documents: Vec<String>,
         field: &str,
-    ) -> Result<Pairs, ApiError> {
+    ) -> Result<ScoredPairs, ApiError> {
         let usual = Usual::take(scope, fields)?;
         let instruction = fields.text("instruction")?;
         let facts = scope.facts;
@@ -77,7 +77,7 @@ impl Pairs {
             return Err(ApiError::context(field, request.prompt.len(), None, facts.context));
         }
         let requests = usual.all(requests, field)?;
-        Ok(Pairs { model: usual.model, scoring, requests, documents, unknown: fields.rest() })
+        Ok(ScoredPairs { model: usual.model, scoring, requests, documents, unknown: fields.rest() })
     }
 
     /// The score of every document, and the tokens that were read.
@@ -107,7 +107,7 @@ pub async fn rerank(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> R
         let documents = documents.collect::<Result<Vec<String>, ApiError>>()?;
         let most = fields.whole("top_n")?.map_or(usize::MAX, |most| most as usize);
         let shows = fields.flag("return_documents")?.unwrap_or(true);
-        let pairs = Pairs::new(&worker.scope(&who), &mut fields, &[query], documents, "documents")?;
+        let pairs = ScoredPairs::new(&worker.scope(&who), &mut fields, &[query], documents, "documents")?;
         Ok((pairs, most, shows))
     })
     .await?;
@@ -147,7 +147,7 @@ pub async fn score(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Re
             let message = format!("`text_1` has {found} texts, expected 1, or {wanted} as `text_2` has");
             return Err(ApiError::field("text_1", message));
         }
-        Pairs::new(&worker.scope(&who), &mut fields, &queries, documents, "text_2")
+        ScoredPairs::new(&worker.scope(&who), &mut fields, &queries, documents, "text_2")
     })
     .await?;
     let (scores, tokens) = pairs.run(&state, &caller).await?;

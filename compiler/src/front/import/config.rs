@@ -1,13 +1,13 @@
 //! Typed access to a `config.json`, and the parts that architectures share.
 
 use super::error::{ImportError, Result};
-use super::known;
 use serde_json::{Map, Value};
 
 /// Largest whole number taken from a file.
 const MAX_WHOLE: u64 = 1 << 31;
 
 /// A `config.json`.
+#[derive(Clone)]
 pub struct ModelConfig {
     map: Map<String, Value>,
     /// The place, for errors: empty, or such as `rope_scaling.`.
@@ -67,11 +67,10 @@ impl ModelConfig {
         }
     }
 
-    /// The part of it that describes a model of text, and whether that is a part of another model, which reads
-    /// images as well.
-    pub(super) fn text_model(self) -> Result<(ModelConfig, bool)> {
-        let Some(mut inner) = self.section("text_config")? else { return Ok((self, false)) };
-        known::check_outer(&self)?;
+    /// The part that describes a model of text, and whether that is within another model, which reads images
+    /// as well.
+    pub(super) fn text_model(&self) -> Result<(ModelConfig, bool)> {
+        let Some(mut inner) = self.section("text_config")? else { return Ok((self.clone(), false)) };
         inner.prefix.clear();
         for key in ["tie_word_embeddings", "torch_dtype", "dtype", "quantization_config"] {
             if let Some(value) = self.get(key) {

@@ -3,7 +3,7 @@
 use super::config::{ModelConfig, bad, unsupported};
 use super::error::Result;
 use super::rope::Ropes;
-use super::tensors::{Part, TensorFile, in_layer};
+use super::tensors::{Part, ModelTensors, in_layer};
 use super::writer::{TomlWriter, per_layer, quote, when};
 use std::fmt::Write;
 
@@ -95,7 +95,7 @@ pub(super) enum ExpertTensors {
 
 /// All that the spec of a decoder says beside its numbers.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub(super) struct DecoderModel {
     /// Name of its class, for the first line.
     pub(super) class: &'static str,
     /// Biases of q, k and v, of o, and of gate, up and down.
@@ -128,9 +128,9 @@ pub(super) struct Decoder {
     pub(super) further_layers: u64,
 }
 
-impl Decoder {
+impl DecoderModel {
     /// The spec of the model called `name`, with the tensors of `file`.
-    pub(super) fn spec(&self, name: &str, config: &ModelConfig, file: &dyn TensorFile) -> Result<String> {
+    pub(super) fn spec(&self, name: &str, config: &ModelConfig, file: &dyn ModelTensors) -> Result<String> {
         let kind = if self.mixture.is_some() { "mixture of experts" } else { "dense model" };
         let mut w = TomlWriter::new(name, &format!("{kind} ({})", self.class));
         w.section("model", "");
@@ -222,7 +222,7 @@ impl Decoder {
         if self.mixture.as_ref().is_some_and(|mixture| !mixture.by_layer()) { "moe" } else { "mlp" }
     }
 
-    fn layer(&self, file: &dyn TensorFile) -> Vec<String> {
+    fn layer(&self, file: &dyn ModelTensors) -> Vec<String> {
         let mut nodes = self.attention();
         let entry = format!("{}_in", self.mlp_name());
         let input = match self.norms {
@@ -243,7 +243,7 @@ impl Decoder {
     }
 
     /// The blocks that layers have in turns: name, nodes and tensors.
-    fn blocks(&self, file: &dyn TensorFile) -> Vec<(&'static str, Vec<String>, Vec<Part>)> {
+    fn blocks(&self, file: &dyn ModelTensors) -> Vec<(&'static str, Vec<String>, Vec<Part>)> {
         let Some(mixture) = self.mixture.as_ref().filter(|mixture| mixture.by_layer()) else {
             return Vec::new();
         };
@@ -318,7 +318,7 @@ impl Decoder {
     }
 
     /// Gate, up, activation and down, from `input`, added to `residual`.
-    fn mlp(&self, nodes: &mut Vec<String>, input: &str, residual: &str, file: &dyn TensorFile) {
+    fn mlp(&self, nodes: &mut Vec<String>, input: &str, residual: &str, file: &dyn ModelTensors) {
         let mlp = |out: &'static str, input: &str| {
             let stays = when(file.is_in_blocks(out), ", activations = \"f32_in_last_layer\"");
             linear(out, input, self.mlp_bias) + stays
@@ -404,8 +404,8 @@ impl Decoder {
         }
     }
 
-    fn after(&self, file: &dyn TensorFile) -> Vec<String> {
-        let stays = when(file.is_in_blocks("logits"), ", activations = \"f32\"");
+    fn after(&self, file: &dyn ModelTensors) -> Vec<String> {
+        let stays = when(self.mixture.is_none() && file.is_in_blocks("logits"), ", activations = \"f32\"");
         let mut nodes = vec![
             "out = \"last\", op = \"select_rows\", input = \"x\"".into(),
             norm("normed", "last", "final_norm"),

@@ -3,6 +3,7 @@
 
 use super::config::{ModelConfig, brief, unsupported};
 use super::error::Result;
+use super::others;
 use kernmill_checkpoint::quantised::{METHODS, Method, SECTIONS};
 use kernmill_os::text::shortened;
 use serde_json::Value;
@@ -155,6 +156,9 @@ const OUTER: &[&str] = &[
     "vision_feature_layer",
 ];
 
+/// Classes of models that read images as well, and hold a model of text in `text_config`.
+const OUTER_CLASSES: [&str; 2] = ["Gemma3ForConditionalGeneration", "Mistral3ForConditionalGeneration"];
+
 /// Keys with a value that changes nothing.
 const NEUTRAL: [(&str, f64); 9] = [
     ("attention_multiplier", 1.0),
@@ -259,6 +263,10 @@ fn quantised(config: &ModelConfig, own: &[&str], has_tensors: bool) -> Result<()
 
 /// An error unless every key beside a model of text is about images, or is known.
 pub(super) fn check_outer(config: &ModelConfig) -> Result<()> {
+    let stated = config.architecture()?;
+    if !OUTER_CLASSES.contains(&stated) {
+        return unsupported(others::refusal(stated));
+    }
     let is_known = |key: &str| {
         [OUTER, READ, HARMLESS, &SECTIONS].iter().any(|list| list.iter().any(|p| matches(p, key)))
     };

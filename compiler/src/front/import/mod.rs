@@ -20,7 +20,7 @@ mod tests;
 mod writer;
 
 use crate::front::spec::{self, Spec};
-use classes::{Described, classes};
+use classes::{DescribedModel, classes};
 use config::ModelConfig;
 pub use directory::{CONFIG_FILE, instead_of_config, read_config};
 pub use error::{ImportError, Result};
@@ -48,7 +48,10 @@ pub fn from_checkpoint(name: &str, config: &str, checkpoint: &Checkpoint) -> Res
 
 fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<String> {
     let config = ModelConfig::parse(config)?;
-    let (config, inner) = config.text_model()?;
+    let (outer, (config, inner)) = (&config, config.text_model()?);
+    if inner {
+        known::check_outer(outer)?;
+    }
     let stated = config.architecture()?;
     let Some(class) = classes()
         .find(|class| class.name == stated || class.model_type == stated || class.aliases.contains(&stated))
@@ -58,7 +61,7 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
     known::check(&config, class.keys, checkpoint.is_some())?;
     let config = config.with_defaults(&(class.defaults)());
     let stored = StoredTensors::new(&config, class.names, inner, checkpoint)?;
-    let described = Described { class: class.name, config: &config, stored: Some(&stored) };
+    let described = DescribedModel { class: class.name, config: &config, stored: Some(&stored) };
     let text = (class.decoder)(&described)?.spec(name, &config, &stored)?;
     Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)).map_err(ImportError::Inconsistent)?;
     Ok(text)

@@ -87,7 +87,7 @@ impl Ropes {
         Ok(Ropes { main, local: Some(local), layers })
     }
 
-    /// The same, with no RoPE in the layers whose entry is false.
+    /// These RoPEs, and none in the layers whose entry is false.
     pub(super) fn only_in(self, has: &[bool]) -> Ropes {
         match has.contains(&false) {
             true => {
@@ -97,7 +97,7 @@ impl Ropes {
         }
     }
 
-    /// The same, of pairs of neighbouring elements.
+    /// These RoPEs, of pairs of neighbouring elements.
     pub(super) fn of_neighbours(mut self) -> Ropes {
         self.main.keys.push(("pairs", "\"neighbours\"".into()));
         self

@@ -2,9 +2,9 @@
 //! config.json elsewhere.
 
 use super::config::{ModelConfig, bad};
-use super::decoder::Decoder;
+use super::decoder::DecoderModel;
 use super::error::{ImportError, Result};
-use super::tensors::{FileNames, OtherNames, Part, TensorFile};
+use super::tensors::{FileNames, OtherNames, Part, ModelTensors};
 use super::writer::{TIED, tensor};
 use crate::weights::{EMBEDDING, UNEMBEDDING};
 use kernmill_checkpoint::{Checkpoint, Dtype};
@@ -54,7 +54,7 @@ pub(super) struct StoredTensors<'a> {
 }
 
 impl<'a> StoredTensors<'a> {
-    /// The tensors of `checkpoint`, or those that `config` promises. They are within another model if `inner`.
+    /// The tensors of `checkpoint`, or those that `config` promises, within another model if `inner`.
     pub(super) fn new(
         config: &ModelConfig,
         names: OtherNames,
@@ -153,8 +153,8 @@ impl<'a> StoredTensors<'a> {
     }
 }
 
-impl TensorFile for StoredTensors<'_> {
-    fn global(&self, decoder: &Decoder) -> Result<(&'static str, Vec<(&'static str, String)>)> {
+impl ModelTensors for StoredTensors<'_> {
+    fn global(&self, decoder: &DecoderModel) -> Result<(&'static str, Vec<(&'static str, String)>)> {
         let (table, head) = &self.embeddings;
         let comment = if table == head { TIED } else { "" };
         let plus = if decoder.plus_one { ", plus = 1" } else { "" };
@@ -167,7 +167,7 @@ impl TensorFile for StoredTensors<'_> {
         Ok((comment, tensors))
     }
 
-    fn left_out(&self, decoder: &Decoder) -> Vec<String> {
+    fn left_out(&self, decoder: &DecoderModel) -> Vec<String> {
         let images = IMAGES
             .iter()
             .map(|start| (*start).to_owned())
@@ -180,7 +180,7 @@ impl TensorFile for StoredTensors<'_> {
         images.chain(further).filter(is_there).collect()
     }
 
-    fn layer_comment(&self, decoder: &Decoder) -> &'static str {
+    fn layer_comment(&self, decoder: &DecoderModel) -> &'static str {
         match decoder.sinks {
             true => {
                 "The checkpoint interleaves the experts' rows: gate in the even ones, up in the odd ones."

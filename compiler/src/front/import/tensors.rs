@@ -1,7 +1,7 @@
 //! The tensors of a decoder: which ones it has, and what they are called in published checkpoints and in GGUF
 //! files.
 
-use super::decoder::{Decoder, ExpertTensors, HeadNorms, Mixture, NormPlaces};
+use super::decoder::{DecoderModel, ExpertTensors, HeadNorms, Mixture, NormPlaces};
 use super::error::Result;
 
 /// Modules of a layer, and their names in published checkpoints and in GGUF files. Where a name has no
@@ -71,7 +71,7 @@ impl FileNames {
 pub(super) struct Part {
     /// Name in the spec.
     pub(super) name: &'static str,
-    /// Its module in [`MODULES`].
+    /// The module of [`MODULES`] that it belongs to.
     pub(super) module: String,
     /// Dims, with spaces between.
     pub(super) shape: String,
@@ -82,15 +82,15 @@ pub(super) struct Part {
 }
 
 /// Names, shapes and formats of the tensors of one file.
-pub(super) trait TensorFile {
+pub(super) trait ModelTensors {
     /// The comment on the tensors outside of the layers, and these.
-    fn global(&self, decoder: &Decoder) -> Result<(&'static str, Vec<(&'static str, String)>)>;
+    fn global(&self, decoder: &DecoderModel) -> Result<(&'static str, Vec<(&'static str, String)>)>;
 
     /// How the names begin of the file's tensors that are not the decoder's.
-    fn left_out(&self, decoder: &Decoder) -> Vec<String>;
+    fn left_out(&self, decoder: &DecoderModel) -> Vec<String>;
 
     /// A comment on the tensors of the layers.
-    fn layer_comment(&self, decoder: &Decoder) -> &'static str;
+    fn layer_comment(&self, decoder: &DecoderModel) -> &'static str;
 
     /// Tensors of a layer, as the spec writes them.
     fn texts(&self, parts: &[Part]) -> Vec<(&'static str, String)>;
@@ -113,7 +113,7 @@ fn matrix(parts: &mut Vec<Part>, name: &'static str, bias: &'static str, shape: 
 }
 
 /// The tensors of a layer: those up to the MLP, and those of the one MLP or mixture that every layer has.
-pub(super) fn in_layer(decoder: &Decoder) -> (Vec<Part>, Vec<Part>) {
+pub(super) fn in_layer(decoder: &DecoderModel) -> (Vec<Part>, Vec<Part>) {
     let norm = |name: &'static str| {
         let keys = if decoder.plus_one { ", plus = 1" } else { "" }.to_owned();
         Part { keys, ..part(name, "hidden") }
@@ -170,7 +170,7 @@ pub(super) fn in_layer(decoder: &Decoder) -> (Vec<Part>, Vec<Part>) {
 }
 
 /// The tensors of an MLP.
-pub(super) fn of_mlp(decoder: &Decoder) -> Vec<Part> {
+pub(super) fn of_mlp(decoder: &DecoderModel) -> Vec<Part> {
     let mut parts = Vec::new();
     matrix(&mut parts, "gate", "gate_bias", "mlp_hidden hidden", decoder.mlp_bias);
     matrix(&mut parts, "up", "up_bias", "mlp_hidden hidden", decoder.mlp_bias);
@@ -191,7 +191,7 @@ fn halves(parts: &mut [Part], module: &str, rows: &str) {
 }
 
 /// The tensors of a router and its experts.
-pub(super) fn of_experts(_: &Decoder, mixture: &Mixture) -> Vec<Part> {
+pub(super) fn of_experts(_: &DecoderModel, mixture: &Mixture) -> Vec<Part> {
     let mut parts = Vec::new();
     matrix(&mut parts, "router", "router_bias", "experts hidden", mixture.biases);
     if mixture.choice_bias {

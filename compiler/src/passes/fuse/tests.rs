@@ -214,6 +214,7 @@ fn explains_near_misses() {
           logits                    1 group, 3 barriers, 592 bytes per token
         nearly fused:
           %layers.*.q               qkv              not applied: value %layers.*.attn_norm is also used by %layers.*.attn_out.1 (the rule does not name it in `outputs`)  layers 0..2
+          %layers.*.attn_norm       post_norm_add    not applied: value %layers.*.attn_norm is also used by %layers.*.attn_norm.q8 (the rule does not name it in `outputs`)  layers 0..2
     "#]].assert_eq(&explain(&fused, &report));
 }
 

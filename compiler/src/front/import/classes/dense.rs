@@ -1,17 +1,17 @@
 //! Dense decoders: Llama, and those that differ from it in biases, norms, windows and RoPE.
 
 use super::super::config::{ModelConfig, bad, unsupported};
-use super::super::decoder::{Decoder, HeadNorms, NormPlaces, Windows, sliding_layers};
+use super::super::decoder::{DecoderModel, HeadNorms, NormPlaces, Windows, sliding_layers};
 use super::super::error::Result;
 use super::super::rope::Ropes;
-use super::{Class, Described};
+use super::{ModelClass, DescribedModel};
 use serde_json::json;
 
 /// Keys about windows.
 const WINDOWS: &[&str] = &["sliding_window", "use_sliding_window", "max_window_layers"];
 
-pub(super) static CLASSES: &[Class] = &[
-    Class {
+pub(super) static CLASSES: &[ModelClass] = &[
+    ModelClass {
         name: "LlamaForCausalLM",
         aliases: &["LLaMAForCausalLM"],
         model_type: "llama",
@@ -27,7 +27,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: llama,
     },
-    Class {
+    ModelClass {
         name: "MistralForCausalLM",
         aliases: &[],
         model_type: "mistral",
@@ -42,7 +42,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: mistral,
     },
-    Class {
+    ModelClass {
         name: "Ministral3ForCausalLM",
         aliases: &[],
         model_type: "ministral3",
@@ -62,7 +62,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: mistral,
     },
-    Class {
+    ModelClass {
         name: "Qwen2ForCausalLM",
         aliases: &[],
         model_type: "qwen2",
@@ -77,7 +77,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: qwen2,
     },
-    Class {
+    ModelClass {
         name: "Qwen3ForCausalLM",
         aliases: &["Qwen3Model"],
         model_type: "qwen3",
@@ -93,7 +93,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: qwen3,
     },
-    Class {
+    ModelClass {
         name: "SmolLM3ForCausalLM",
         aliases: &[],
         model_type: "smollm3",
@@ -117,7 +117,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: smollm3,
     },
-    Class {
+    ModelClass {
         name: "Olmo2ForCausalLM",
         aliases: &[],
         model_type: "olmo2",
@@ -132,7 +132,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: olmo2,
     },
-    Class {
+    ModelClass {
         name: "Olmo3ForCausalLM",
         aliases: &[],
         model_type: "olmo3",
@@ -147,7 +147,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: olmo3,
     },
-    Class {
+    ModelClass {
         name: "GraniteForCausalLM",
         aliases: &[],
         model_type: "granite",
@@ -169,7 +169,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: granite,
     },
-    Class {
+    ModelClass {
         name: "SeedOssForCausalLM",
         aliases: &[],
         model_type: "seed_oss",
@@ -184,7 +184,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: seed_oss,
     },
-    Class {
+    ModelClass {
         name: "Phi3ForCausalLM",
         aliases: &[],
         model_type: "phi3",
@@ -199,7 +199,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: phi3,
     },
-    Class {
+    ModelClass {
         name: "Glm4ForCausalLM",
         aliases: &[],
         model_type: "glm4",
@@ -218,44 +218,44 @@ pub(super) static CLASSES: &[Class] = &[
 ];
 
 /// Attention to all tokens, biases as the config says.
-fn llama(model: &Described<'_>) -> Result<Decoder> {
+fn llama(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     model.no_windows()?;
     biased(model)
 }
 
 /// A decoder with biases by the usual keys.
-fn biased(model: &Described<'_>) -> Result<Decoder> {
+fn biased(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let attention = model.config.flag("attention_bias", false)?;
     let mlp_bias = model.config.flag("mlp_bias", false)?;
-    Ok(Decoder { qkv_bias: attention, o_bias: attention, mlp_bias, ..model.plain()? })
+    Ok(DecoderModel { qkv_bias: attention, o_bias: attention, mlp_bias, ..model.plain()? })
 }
 
 /// No biases, and one window for all layers, or none.
-fn mistral(model: &Described<'_>) -> Result<Decoder> {
+fn mistral(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     model.no_windows()?;
     let decoder = model.plain()?;
     let windows = match model.config.whole(&["sliding_window"])? {
         Some(tokens) => Windows::new(vec![true], tokens, decoder.ropes.max_context(model.config)?),
         None => Windows::None,
     };
-    Ok(Decoder { windows, ..decoder })
+    Ok(DecoderModel { windows, ..decoder })
 }
 
 /// Biases of q, k and v, and windows in the later layers if `use_sliding_window` says so.
-fn qwen2(model: &Described<'_>) -> Result<Decoder> {
+fn qwen2(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let decoder = model.plain()?;
-    Ok(Decoder { qkv_bias: true, windows: qwen_windows(model, &decoder)?, ..decoder })
+    Ok(DecoderModel { qkv_bias: true, windows: qwen_windows(model, &decoder)?, ..decoder })
 }
 
 /// Norms of each head of q and k before RoPE, and windows as in Qwen 2.
-fn qwen3(model: &Described<'_>) -> Result<Decoder> {
+fn qwen3(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let decoder = biased(model)?;
-    Ok(Decoder { head_norms: HeadNorms::Heads, windows: qwen_windows(model, &decoder)?, ..decoder })
+    Ok(DecoderModel { head_norms: HeadNorms::Heads, windows: qwen_windows(model, &decoder)?, ..decoder })
 }
 
 /// Windows in the layers behind `max_window_layers`, or in those that `layer_types` names, if
 /// `use_sliding_window` says so.
-pub(super) fn qwen_windows(model: &Described<'_>, decoder: &Decoder) -> Result<Windows> {
+pub(super) fn qwen_windows(model: &DescribedModel<'_>, decoder: &DecoderModel) -> Result<Windows> {
     let config = model.config;
     // The first layers attend to all tokens; 0 of them is a number, too.
     let full = config.count("max_window_layers")?.unwrap_or(0);
@@ -269,7 +269,7 @@ pub(super) fn qwen_windows(model: &Described<'_>, decoder: &Decoder) -> Result<W
 }
 
 /// No RoPE in every fourth layer, or in those that `no_rope_layers` names by 0.
-fn smollm3(model: &Described<'_>) -> Result<Decoder> {
+fn smollm3(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let (config, layers) = (model.config, model.layers()?);
     let interval = config.require_whole(&["no_rope_layer_interval"])?;
     let has_rope = match config.flags("no_rope_layers")? {
@@ -284,20 +284,20 @@ fn smollm3(model: &Described<'_>) -> Result<Decoder> {
         true => model.windows(&decoder, |layer| !has_rope[layer as usize])?,
         false => Windows::None,
     };
-    Ok(Decoder { windows, ropes: decoder.ropes.only_in(&has_rope), ..decoder })
+    Ok(DecoderModel { windows, ropes: decoder.ropes.only_in(&has_rope), ..decoder })
 }
 
 /// Norms behind attention and MLP and none before, and norms of q and k over all heads.
-fn olmo2(model: &Described<'_>) -> Result<Decoder> {
-    Ok(Decoder { norms: NormPlaces::After, head_norms: HeadNorms::Rows, ..biased(model)? })
+fn olmo2(model: &DescribedModel<'_>) -> Result<DecoderModel> {
+    Ok(DecoderModel { norms: NormPlaces::After, head_norms: HeadNorms::Rows, ..biased(model)? })
 }
 
 /// As Olmo 2, with windows in three of four layers, which have no scaling of RoPE.
-fn olmo3(model: &Described<'_>) -> Result<Decoder> {
+fn olmo3(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let slides = model.slides(|layer| !(layer + 1).is_multiple_of(4))?;
     let attention = model.config.flag("attention_bias", false)?;
     let decoder = model.with_ropes(Ropes::by_kind(model.config, &slides)?)?;
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: attention,
         o_bias: attention,
         norms: NormPlaces::After,
@@ -308,15 +308,15 @@ fn olmo3(model: &Described<'_>) -> Result<Decoder> {
 }
 
 /// Factors on embeddings, attention, what is added to the residual stream, and logits.
-fn granite(model: &Described<'_>) -> Result<Decoder> {
+fn granite(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     with_factors(model.config, biased(model)?)
 }
 
 /// The decoder with Granite's four factors.
-pub(super) fn with_factors(config: &ModelConfig, decoder: Decoder) -> Result<Decoder> {
+pub(super) fn with_factors(config: &ModelConfig, decoder: DecoderModel) -> Result<DecoderModel> {
     let factor = |key: &str| Ok(config.positive(key)?.filter(|&factor| factor != 1.0));
     let logits = factor("logits_scaling")?.map(|scale| format!("logits / {scale:?}"));
-    Ok(Decoder {
+    Ok(DecoderModel {
         embed_scale: factor("embedding_multiplier")?,
         residual_scale: factor("residual_multiplier")?,
         // A missing factor is 1 here, not the root of the head's size.
@@ -327,9 +327,9 @@ pub(super) fn with_factors(config: &ModelConfig, decoder: Decoder) -> Result<Dec
 }
 
 /// Biases of q, k and v; one of o by a key of its own.
-fn seed_oss(model: &Described<'_>) -> Result<Decoder> {
+fn seed_oss(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let config = model.config;
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: config.flag("attention_bias", true)?,
         o_bias: config.flag("attention_out_bias", false)?,
         mlp_bias: config.flag("mlp_bias", false)?,
@@ -338,18 +338,18 @@ fn seed_oss(model: &Described<'_>) -> Result<Decoder> {
 }
 
 /// One tensor for q, k and v, and one for gate and up.
-fn phi3(model: &Described<'_>) -> Result<Decoder> {
+fn phi3(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     if model.config.flag("attention_bias", false)? {
         return unsupported("`attention_bias` in a Phi3ForCausalLM, whose code has no biases");
     }
-    Ok(Decoder { joined_qkv: true, joined_gate_up: true, ..mistral(model)? })
+    Ok(DecoderModel { joined_qkv: true, joined_gate_up: true, ..mistral(model)? })
 }
 
 /// Norms around attention and MLP, one tensor for gate and up, and RoPE of neighbouring elements in half of
 /// each head.
-fn glm4(model: &Described<'_>) -> Result<Decoder> {
+fn glm4(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let decoder = model.plain()?;
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: model.config.flag("attention_bias", true)?,
         norms: NormPlaces::Around,
         joined_gate_up: true,

@@ -1,11 +1,11 @@
 //! Gemma's classes: norms around attention and MLP, whose weight is 1 + w, and embeddings that are scaled.
 
 use super::super::config::unsupported;
-use super::super::decoder::{Decoder, HeadNorms, NormPlaces};
+use super::super::decoder::{DecoderModel, HeadNorms, NormPlaces};
 use super::super::error::Result;
 use super::super::rope::Ropes;
 use super::super::tensors::OtherNames;
-use super::{Class, Described};
+use super::{ModelClass, DescribedModel};
 use serde_json::json;
 
 const NAMES: OtherNames = &[("mlp_norm", "pre_feedforward_layernorm")];
@@ -22,8 +22,8 @@ const KEYS: &[&str] = &[
     "cache_implementation",
 ];
 
-pub(super) static CLASSES: &[Class] = &[
-    Class {
+pub(super) static CLASSES: &[ModelClass] = &[
+    ModelClass {
         name: "Gemma2ForCausalLM",
         aliases: &[],
         model_type: "gemma2",
@@ -40,7 +40,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: NAMES,
         decoder: gemma2,
     },
-    Class {
+    ModelClass {
         name: "Gemma3ForCausalLM",
         aliases: &["gemma3"],
         model_type: "gemma3_text",
@@ -60,27 +60,27 @@ pub(super) static CLASSES: &[Class] = &[
 ];
 
 /// Caps on scores and logits, and windows in every other layer.
-fn gemma2(model: &Described<'_>) -> Result<Decoder> {
+fn gemma2(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     gemma(model, model.plain()?, |layer| layer.is_multiple_of(2))
 }
 
 /// Norms of heads, windows in five of six layers, which have a RoPE of their own.
-fn gemma3(model: &Described<'_>) -> Result<Decoder> {
+fn gemma3(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let pattern = model.config.require_whole(&["sliding_window_pattern"])?;
     let slides = model.slides(|layer| !(layer + 1).is_multiple_of(pattern))?;
     let decoder = model.with_ropes(Ropes::by_kind(model.config, &slides)?)?;
     let decoder = gemma(model, decoder, |layer| slides[layer as usize])?;
-    Ok(Decoder { head_norms: HeadNorms::Heads, ..decoder })
+    Ok(DecoderModel { head_norms: HeadNorms::Heads, ..decoder })
 }
 
-fn gemma(model: &Described<'_>, decoder: Decoder, slides: impl Fn(u64) -> bool) -> Result<Decoder> {
+fn gemma(model: &DescribedModel<'_>, decoder: DecoderModel, slides: impl Fn(u64) -> bool) -> Result<DecoderModel> {
     let config = model.config;
     if config.flag("use_bidirectional_attention", false)? {
         return unsupported("`use_bidirectional_attention`: attention to tokens that follow");
     }
     let bias = config.flag("attention_bias", false)?;
     let cap = config.positive("final_logit_softcapping")?;
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: bias,
         o_bias: bias,
         norms: NormPlaces::Around,

@@ -1,18 +1,21 @@
 //! Mixtures of experts.
 
 use super::super::config::{ModelConfig, bad, unsupported};
-use super::super::decoder::{Decoder, ExpertTensors, HeadNorms, Mixture, Windows};
+use super::super::decoder::{DecoderModel, ExpertTensors, HeadNorms, Mixture, Windows};
 use super::super::error::Result;
 use super::super::stored::StoredTensors;
 use super::dense::{qwen_windows, with_factors};
-use super::{Class, Described};
+use super::{ModelClass, DescribedModel};
 use serde_json::json;
 
 /// Factor in the activation of GPT-OSS's experts, unless `swiglu_alpha` says another.
 const SIGMOID_FACTOR: f64 = 1.702;
 
-pub(super) static CLASSES: &[Class] = &[
-    Class {
+/// The sum of the weights of chosen experts is above this, however small they are.
+const SMALLEST_SUM: f64 = 1e-9;
+
+pub(super) static CLASSES: &[ModelClass] = &[
+    ModelClass {
         name: "GptOssForCausalLM",
         aliases: &[],
         model_type: "gpt_oss",
@@ -47,7 +50,7 @@ pub(super) static CLASSES: &[Class] = &[
         ],
         decoder: gpt_oss,
     },
-    Class {
+    ModelClass {
         name: "MixtralForCausalLM",
         aliases: &[],
         model_type: "mixtral",
@@ -67,7 +70,7 @@ pub(super) static CLASSES: &[Class] = &[
         ],
         decoder: mixtral,
     },
-    Class {
+    ModelClass {
         name: "Qwen2MoeForCausalLM",
         aliases: &[],
         model_type: "qwen2_moe",
@@ -97,7 +100,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: qwen2_moe,
     },
-    Class {
+    ModelClass {
         name: "Qwen3MoeForCausalLM",
         aliases: &[],
         model_type: "qwen3_moe",
@@ -125,7 +128,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: qwen3_moe,
     },
-    Class {
+    ModelClass {
         name: "OlmoeForCausalLM",
         aliases: &[],
         model_type: "olmoe",
@@ -146,7 +149,7 @@ pub(super) static CLASSES: &[Class] = &[
         names: &[],
         decoder: olmoe,
     },
-    Class {
+    ModelClass {
         name: "GraniteMoeForCausalLM",
         aliases: &[],
         model_type: "granitemoe",
@@ -173,7 +176,7 @@ pub(super) static CLASSES: &[Class] = &[
         ],
         decoder: granite_moe,
     },
-    Class {
+    ModelClass {
         name: "Glm4MoeForCausalLM",
         aliases: &[],
         model_type: "glm4_moe",
@@ -207,7 +210,7 @@ pub(super) static CLASSES: &[Class] = &[
         ],
         decoder: glm4_moe,
     },
-    Class {
+    ModelClass {
         name: "Ernie4_5_MoeForCausalLM",
         aliases: &["Ernie4_5_MoEForCausalLM"],
         model_type: "ernie4_5_moe",
@@ -243,7 +246,7 @@ pub(super) static CLASSES: &[Class] = &[
 
 /// Attention with sinks, windows in every other layer, and experts with biases and an activation of their
 /// own.
-fn gpt_oss(model: &Described<'_>) -> Result<Decoder> {
+fn gpt_oss(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let config = model.config;
     if !matches!(config.text("hidden_act")?, None | Some("silu" | "swish")) {
         return unsupported("`hidden_act` other than silu in a GptOssForCausalLM");
@@ -261,7 +264,7 @@ fn gpt_oss(model: &Described<'_>) -> Result<Decoder> {
         ..mixture(config, "num_local_experts", "num_experts_per_tok", "intermediate_size")?
     };
     let decoder = model.plain()?;
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: bias,
         o_bias: bias,
         sinks: true,
@@ -312,12 +315,21 @@ fn by_softmax(config: &ModelConfig) -> Result<String> {
     })
 }
 
+/// Layers that have an MLP in place of experts, by `keys`, which must leave some with experts.
+fn dense_layers(model: &DescribedModel<'_>, keys: &str, dense: impl Fn(u64) -> bool) -> Result<Vec<bool>> {
+    let layers: Vec<bool> = (0..model.layers()?).map(dense).collect();
+    match layers.contains(&false) {
+        true => Ok(layers),
+        false => bad(format!("{keys} leave no layer with experts")),
+    }
+}
+
 /// The kind of file decides about the experts' tensors.
-fn stored_as(model: &Described<'_>, published: ExpertTensors) -> ExpertTensors {
+fn stored_as(model: &DescribedModel<'_>, published: ExpertTensors) -> ExpertTensors {
     if model.stored.is_some() { published } else { ExpertTensors::Grouped }
 }
 
-fn mixtral(model: &Described<'_>) -> Result<Decoder> {
+fn mixtral(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     model.no_windows()?;
     let decoder = model.plain()?;
     let windows = match model.config.whole(&["sliding_window"])? {
@@ -328,28 +340,28 @@ fn mixtral(model: &Described<'_>) -> Result<Decoder> {
         stored: stored_as(model, ExpertTensors::Each),
         ..mixture(model.config, "num_local_experts", "num_experts_per_tok", "intermediate_size")?
     };
-    Ok(Decoder { windows, mixture: Some(mixture), ..decoder })
+    Ok(DecoderModel { windows, mixture: Some(mixture), ..decoder })
 }
 
 /// An MLP in place of experts in the layers that `mlp_only_layers` and `decoder_sparse_step` name.
-fn qwen_experts(model: &Described<'_>) -> Result<Mixture> {
+fn qwen_experts(model: &DescribedModel<'_>) -> Result<Mixture> {
     let config = model.config;
     let only = config.indices("mlp_only_layers")?;
     let step = config.whole(&["decoder_sparse_step"])?.unwrap_or(1);
     let dense = |layer: u64| only.contains(&layer) || !(layer + 1).is_multiple_of(step);
     Ok(Mixture {
         route: by_softmax(config)?,
-        dense: (0..model.layers()?).map(dense).collect(),
+        dense: dense_layers(model, "`mlp_only_layers` and `decoder_sparse_step`", dense)?,
         stored: stored_as(model, ExpertTensors::Each),
         ..mixture(config, "num_experts", "num_experts_per_tok", "moe_intermediate_size")?
     })
 }
 
-fn qwen2_moe(model: &Described<'_>) -> Result<Decoder> {
+fn qwen2_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let config = model.config;
     let decoder = model.plain()?;
     let shared = config.require_whole(&["shared_expert_intermediate_size"])?;
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: config.flag("qkv_bias", true)?,
         windows: qwen_windows(model, &decoder)?,
         mixture: Some(Mixture { shared: Some((shared, true)), ..qwen_experts(model)? }),
@@ -357,10 +369,10 @@ fn qwen2_moe(model: &Described<'_>) -> Result<Decoder> {
     })
 }
 
-fn qwen3_moe(model: &Described<'_>) -> Result<Decoder> {
+fn qwen3_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let bias = model.config.flag("attention_bias", false)?;
     let decoder = model.plain()?;
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: bias,
         o_bias: bias,
         head_norms: HeadNorms::Heads,
@@ -371,14 +383,14 @@ fn qwen3_moe(model: &Described<'_>) -> Result<Decoder> {
 }
 
 /// Norms of q and k over all heads.
-fn olmoe(model: &Described<'_>) -> Result<Decoder> {
+fn olmoe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let bias = model.config.flag("attention_bias", false)?;
     let mixture = Mixture {
         route: by_softmax(model.config)?,
         stored: stored_as(model, ExpertTensors::Each),
         ..mixture(model.config, "num_experts", "num_experts_per_tok", "intermediate_size")?
     };
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: bias,
         o_bias: bias,
         head_norms: HeadNorms::Rows,
@@ -388,19 +400,19 @@ fn olmoe(model: &Described<'_>) -> Result<Decoder> {
 }
 
 /// Granite's factors.
-fn granite_moe(model: &Described<'_>) -> Result<Decoder> {
+fn granite_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let bias = model.config.flag("attention_bias", false)?;
     let mixture = Mixture {
         stored: stored_as(model, ExpertTensors::Halves),
         ..mixture(model.config, "num_local_experts", "num_experts_per_tok", "intermediate_size")?
     };
-    let decoder = Decoder { qkv_bias: bias, o_bias: bias, mixture: Some(mixture), ..model.plain()? };
+    let decoder = DecoderModel { qkv_bias: bias, o_bias: bias, mixture: Some(mixture), ..model.plain()? };
     with_factors(model.config, decoder)
 }
 
 /// Experts by their sigmoid and a bias, beside an MLP that every token passes; plain MLPs in the first
 /// layers; RoPE in half of each head.
-fn glm4_moe(model: &Described<'_>) -> Result<Decoder> {
+fn glm4_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let config = model.config;
     if config.whole(&["n_group"])?.unwrap_or(1) != 1 || config.whole(&["topk_group"])?.unwrap_or(1) != 1 {
         return unsupported("experts in groups (`n_group` and `topk_group` above 1)");
@@ -421,11 +433,11 @@ fn glm4_moe(model: &Described<'_>) -> Result<Decoder> {
         route,
         choice_bias: true,
         shared: (shared > 0).then_some((shared, false)),
-        dense: (0..layers).map(|layer| layer < first).collect(),
+        dense: dense_layers(model, "`first_k_dense_replace` and `num_hidden_layers`", |layer| layer < first)?,
         stored: stored_as(model, ExpertTensors::Each),
         ..experts
     };
-    Ok(Decoder {
+    Ok(DecoderModel {
         qkv_bias: config.flag("attention_bias", false)?,
         head_norms: if config.flag("use_qk_norm", false)? { HeadNorms::Heads } else { HeadNorms::None },
         mixture: Some(mixture),
@@ -435,7 +447,7 @@ fn glm4_moe(model: &Described<'_>) -> Result<Decoder> {
 }
 
 /// Experts by softmax with a bias for the choice, beside shared ones; RoPE of neighbouring elements.
-fn ernie_moe(model: &Described<'_>) -> Result<Decoder> {
+fn ernie_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let (config, layers) = (model.config, model.layers()?);
     let bias = config.flag("use_bias", false)?;
     if bias {
@@ -448,16 +460,20 @@ fn ernie_moe(model: &Described<'_>) -> Result<Decoder> {
     };
     let interval = config.whole(&["moe_layer_interval"])?.unwrap_or(1);
     let dense = |layer: u64| !(layer + 1).is_multiple_of(interval) || layer < start || layer as i64 > end;
+    let keys = "`moe_layer_start_index`, `moe_layer_end_index` and `moe_layer_interval`";
+    if config.positive("moe_norm_min")?.is_some_and(|least| least > SMALLEST_SUM) {
+        return unsupported(format!("`moe_norm_min` above {SMALLEST_SUM:?}, the least sum of weights"));
+    }
     let experts = mixture(config, "moe_num_experts", "moe_k", "moe_intermediate_size")?;
     let shared = config.count("moe_num_shared_experts")?.unwrap_or(0) * experts.inner;
     let mixture = Mixture {
         route: ", scores = \"softmax\", normalise = true".into(),
         choice_bias: true,
         shared: (shared > 0).then_some((shared, false)),
-        dense: (0..layers).map(dense).collect(),
+        dense: dense_layers(model, keys, dense)?,
         stored: stored_as(model, ExpertTensors::Each),
         ..experts
     };
     let decoder = model.plain()?;
-    Ok(Decoder { mixture: Some(mixture), ropes: decoder.ropes.of_neighbours(), ..decoder })
+    Ok(DecoderModel { mixture: Some(mixture), ropes: decoder.ropes.of_neighbours(), ..decoder })
 }

@@ -5,7 +5,7 @@ mod gemma;
 mod mixtures;
 
 use super::config::{ModelConfig, unsupported};
-use super::decoder::{Decoder, Windows, activation, sliding_layers};
+use super::decoder::{DecoderModel, Windows, activation, sliding_layers};
 use super::error::Result;
 use super::rope::Ropes;
 use super::stored::StoredTensors;
@@ -13,7 +13,7 @@ use super::tensors::OtherNames;
 use serde_json::Value;
 
 /// A class of models.
-pub(super) struct Class {
+pub(super) struct ModelClass {
     /// Name of the published class.
     pub(super) name: &'static str,
     /// Other names that files give it.
@@ -22,32 +22,32 @@ pub(super) struct Class {
     pub(super) model_type: &'static str,
     /// Keys that it reads, or does not, besides those that all classes have.
     pub(super) keys: &'static [&'static str],
-    /// What it takes for missing keys: an object.
+    /// Defaults of keys that are missing: an object.
     pub(super) defaults: fn() -> Value,
     /// Modules that it calls otherwise.
     pub(super) names: OtherNames,
-    /// Its decoder.
-    pub(super) decoder: fn(&Described<'_>) -> Result<Decoder>,
+    /// The decoder that a config describes.
+    pub(super) decoder: fn(&DescribedModel<'_>) -> Result<DecoderModel>,
 }
 
 /// A model that a class describes.
-pub(super) struct Described<'a> {
+pub(super) struct DescribedModel<'a> {
     pub(super) class: &'static str,
     pub(super) config: &'a ModelConfig,
     /// The published checkpoint, unless the file is a GGUF file.
     pub(super) stored: Option<&'a StoredTensors<'a>>,
 }
 
-impl Described<'_> {
+impl DescribedModel<'_> {
     /// A decoder as Llama is.
-    fn plain(&self) -> Result<Decoder> {
+    fn plain(&self) -> Result<DecoderModel> {
         self.with_ropes(Ropes::of(self.config)?)
     }
 
-    /// The same with these RoPEs.
-    fn with_ropes(&self, ropes: Ropes) -> Result<Decoder> {
+    /// A decoder as Llama is, with these RoPEs.
+    fn with_ropes(&self, ropes: Ropes) -> Result<DecoderModel> {
         let activation = activation(self.config)?;
-        Ok(Decoder { class: self.class, ropes, activation, ..Decoder::default() })
+        Ok(DecoderModel { class: self.class, ropes, activation, ..DecoderModel::default() })
     }
 
     fn layers(&self) -> Result<u64> {
@@ -67,7 +67,7 @@ impl Described<'_> {
     }
 
     /// Windows of `sliding_window` in the layers that `layer_types` names, or else in those of `otherwise`.
-    fn windows(&self, decoder: &Decoder, otherwise: impl Fn(u64) -> bool) -> Result<Windows> {
+    fn windows(&self, decoder: &DecoderModel, otherwise: impl Fn(u64) -> bool) -> Result<Windows> {
         let Some(tokens) = self.config.whole(&["sliding_window"])? else { return Ok(Windows::None) };
         Ok(Windows::new(self.slides(otherwise)?, tokens, decoder.ropes.max_context(self.config)?))
     }
@@ -82,6 +82,6 @@ impl Described<'_> {
 }
 
 /// All classes.
-pub(super) fn classes() -> impl Iterator<Item = &'static Class> {
+pub(super) fn classes() -> impl Iterator<Item = &'static ModelClass> {
     mixtures::CLASSES.iter().chain(dense::CLASSES).chain(gemma::CLASSES)
 }

@@ -1,5 +1,5 @@
-//! The architectures of GGUF files that are imported: their published classes, and what their keys and tensors
-//! are called there.
+//! The architectures of GGUF files that are imported: their published classes, and the names of their keys
+//! and tensors there.
 
 use super::super::tensors::OtherNames;
 use super::GgufImport;

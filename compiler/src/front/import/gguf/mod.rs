@@ -7,10 +7,10 @@ mod architectures;
 mod keys;
 mod rope;
 
-use super::classes::{Class, Described, classes};
+use super::classes::{ModelClass, DescribedModel, classes};
 use super::config::ModelConfig;
-use super::decoder::Decoder;
-use super::tensors::{FileNames, OtherNames, Part, TensorFile};
+use super::decoder::DecoderModel;
+use super::tensors::{FileNames, OtherNames, Part, ModelTensors};
 use super::writer::{TIED, tensor};
 use super::{ImportError, others};
 use crate::front::spec::{self, Spec};
@@ -54,7 +54,13 @@ impl GgufImport<'_> {
         let mut config = self.common()?;
         let class = self.class()?;
         for (key, stated) in self.arch.keys {
-            if let Some(number) = self.gguf.number(&self.key(key)).filter(|&number| number > 0.0) {
+            let key = self.key(key);
+            let number = match self.gguf.number(&key) {
+                Some(number) => Some(number),
+                // An array of equal numbers is one.
+                None => self.gguf.whole(&key)?.map(|number| number as f64),
+            };
+            if let Some(number) = number.filter(|&number| number > 0.0) {
                 extend(&mut config, json!({ *stated: number }));
             }
         }
@@ -62,20 +68,26 @@ impl GgufImport<'_> {
         let Value::Object(map) = config else { unreachable!("a config is an object") };
         let config = ModelConfig::from_map(map);
         let spec = || {
-            let described = Described { class: class.name, config: &config, stored: None };
+            let described = DescribedModel { class: class.name, config: &config, stored: None };
             let decoder = self.as_stored((class.decoder)(&described)?);
             decoder.spec(name, &config, &self)
         };
+        // Keys are told by their names in the file.
+        let own = |what: String| {
+            self.arch.keys.iter().fold(what, |what, (key, stated)| {
+                what.replace(&format!("`{stated}`"), &format!("`{}`", self.key(key)))
+            })
+        };
         match spec() {
             Ok(text) => Ok(text),
-            Err(ImportError::Unsupported { what }) => self.gguf.unsupported(what),
-            Err(ImportError::Bad { what }) => self.gguf.bad(what),
+            Err(ImportError::Unsupported { what }) => self.gguf.unsupported(own(what)),
+            Err(ImportError::Bad { what }) => self.gguf.bad(own(what)),
             Err(error) => self.gguf.bad(error.to_string()),
         }
     }
 
     /// The published class: llama files hold Mixtral's experts as well, and those of Olmo 2 Olmo 3.
-    fn class(&self) -> Result<&'static Class> {
+    fn class(&self) -> Result<&'static ModelClass> {
         let name = match self.arch.name {
             "llama" if self.whole("expert_count")?.is_some_and(|experts| experts > 0) => "MixtralForCausalLM",
             "olmo2" if self.whole("attention.sliding_window")?.is_some_and(|window| window > 0) => {
@@ -87,10 +99,10 @@ impl GgufImport<'_> {
     }
 
     /// The decoder with what the file's tensors say: which biases there are, and which matrices are joined.
-    fn as_stored(&self, decoder: Decoder) -> Decoder {
+    fn as_stored(&self, decoder: DecoderModel) -> DecoderModel {
         let has = |module: &str| self.gguf.info(&format!("blk.0.{module}")).is_some();
         let joined = has("attn_qkv.weight");
-        Decoder {
+        DecoderModel {
             qkv_bias: has(if joined { "attn_qkv.bias" } else { "attn_q.bias" }),
             o_bias: has("attn_output.bias"),
             mlp_bias: has("ffn_up.bias"),
@@ -162,7 +174,7 @@ impl GgufImport<'_> {
         }
     }
 
-    /// `sliding_window` and `layer_types` of a file with windows. Which layers slide, an array says, or all but
+    /// `sliding_window` and `layer_types` of a file with windows. An array says which layers slide, or all but
     /// each `pattern`th do, by the file's number or the one that the architecture has otherwise.
     fn windows(&self, pattern: u64) -> Result<Value> {
         let Some(window) = self.whole("attention.sliding_window")?.filter(|&n| n > 0) else {
@@ -240,8 +252,8 @@ impl GgufImport<'_> {
     }
 }
 
-impl TensorFile for GgufImport<'_> {
-    fn global(&self, _: &Decoder) -> super::Result<(&'static str, Vec<(&'static str, String)>)> {
+impl ModelTensors for GgufImport<'_> {
+    fn global(&self, _: &DecoderModel) -> super::Result<(&'static str, Vec<(&'static str, String)>)> {
         let head = self.unembedding();
         let comment = if head == EMBEDDINGS { TIED } else { "" };
         let tensors = vec![
@@ -252,14 +264,14 @@ impl TensorFile for GgufImport<'_> {
         Ok((comment, tensors))
     }
 
-    fn left_out(&self, _: &Decoder) -> Vec<String> {
+    fn left_out(&self, _: &DecoderModel) -> Vec<String> {
         let all = self.whole("block_count").ok().flatten().unwrap_or(self.layers);
         let further = (self.layers..all).map(|layer| format!("blk.{layer}."));
         let factors = self.gguf.info(LONG_FACTORS).map(|_| "rope_factors_".to_owned());
         factors.into_iter().chain(further).collect()
     }
 
-    fn layer_comment(&self, _: &Decoder) -> &'static str {
+    fn layer_comment(&self, _: &DecoderModel) -> &'static str {
         "Tensors of the GGUF file, in the formats that they have there."
     }
 
