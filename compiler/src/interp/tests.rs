@@ -211,9 +211,9 @@ fn a_part_of_each_head_rotates_as_published() {
         let mut interp = Interpreter::new(&graph, &weights).unwrap();
         let tokens: Vec<u32> = (0..40).map(|i| i * 7 % 64).collect();
         // At position 0 nothing turns, and the factor is in these as in all others.
-        let alone: Vec<Vec<f32>> =
-            tokens.iter().map(|&token| interp.extend(100 + token as usize, &[token]).unwrap()).collect();
         let turned = interp.extend(0, &tokens).unwrap();
+        let alone = tokens.iter().enumerate().map(|(i, &token)| interp.extend(1 + i, &[token]).unwrap());
+        let alone: Vec<Vec<f32>> = alone.collect();
         for (position, (x, y)) in alone.iter().zip(turned.chunks(64)).enumerate() {
             for (x, y) in x.chunks(32).zip(y.chunks(32)) {
                 assert_eq!(bits(&x[16..]), bits(&y[16..]));

@@ -8,8 +8,8 @@ use cranelift_codegen::ir::types::F32X4;
 pub struct LayerNormRow<V = ValId, O = OperandId> {
     /// Read.
     pub x: V,
-    /// f32, one for each column.
-    pub weight: O,
+    /// f32, one for each column, if they are not all 1.
+    pub weight: Option<O>,
     /// Added last; f32, one for each column.
     pub bias: Option<O>,
     /// Added to the variance.
@@ -25,8 +25,9 @@ impl<V, O> LayerNormRow<V, O> {
 
     pub(super) fn numbered(&self, names: &mut impl Names<V, O>) -> LayerNormRow {
         let out = names.write(&self.out);
-        let (x, weight) = (names.read(&self.x), names.operand(&self.weight));
-        let bias = self.bias.as_ref().map(|bias| names.operand(bias));
+        let x = names.read(&self.x);
+        let [weight, bias] =
+            [&self.weight, &self.bias].map(|vector| vector.as_ref().map(|v| names.operand(v)));
         LayerNormRow { x, weight, bias, eps: self.eps, out }
     }
 }
@@ -35,7 +36,7 @@ impl RowOpCode for LayerNormRow {
     fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
         let n = check.f32(self.x)?;
         check.multiple(n, TILE_ROWS)?;
-        for vector in [Some(self.weight), self.bias].into_iter().flatten() {
+        for vector in [self.weight, self.bias].into_iter().flatten() {
             check.weights(vector, n * 4)?;
         }
         check.reads(self.x, RowType::F32(n), site.rows)?;
@@ -44,8 +45,8 @@ impl RowOpCode for LayerNormRow {
 
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
         let (x, out) = (site.val(e, cx, self.x), site.val(e, cx, self.out));
-        let weight = cx.operand(e, self.weight);
-        let bias = self.bias.map(|bias| cx.operand(e, bias));
+        let [weight, bias] =
+            [self.weight, self.bias].map(|vector| vector.map(|vector| cx.operand(e, vector)));
         let n = cx.len(self.x);
         let count = e.b.ins().f32const(n as f32);
         let sum = lane_sum(e, x, n, |e, x, lane| e.fadd(lane, x));
@@ -67,10 +68,13 @@ impl RowOpCode for LayerNormRow {
                 let ptr = e.add(base, offset);
                 e.load(F32X4, ptr, 0)
             };
-            let (x, weight) = (load(e, x), load(e, weight));
+            let x = load(e, x);
             let difference = e.fsub(x, mean);
-            let scaled = e.fmul(difference, r);
-            let mut y = e.fmul(scaled, weight);
+            let mut y = e.fmul(difference, r);
+            if let Some(weight) = weight {
+                let weight = load(e, weight);
+                y = e.fmul(y, weight);
+            }
             if let Some(bias) = bias {
                 let bias = load(e, bias);
                 y = e.fadd(y, bias);
@@ -81,7 +85,7 @@ impl RowOpCode for LayerNormRow {
     }
 
     fn weights(&self, vals: &[RowType]) -> Vec<(OperandId, usize)> {
-        let vectors = [Some(self.weight), self.bias].into_iter().flatten();
+        let vectors = [self.weight, self.bias].into_iter().flatten();
         vectors.map(|vector| (vector, vals[self.x].len() * 4)).collect()
     }
 }

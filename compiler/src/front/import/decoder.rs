@@ -3,7 +3,7 @@
 use super::config::{ModelConfig, bad, unsupported};
 use super::error::Result;
 use super::rope::Ropes;
-use super::tensors::{Part, ModelTensors, in_layer};
+use super::tensors::{ModelTensors, Part, in_layer};
 use super::writer::{TomlWriter, per_layer, quote, when};
 use std::fmt::Write;
 

@@ -385,7 +385,7 @@ mod tests {
     fn unknown_keys_of_rope_sections_are_refused() {
         let section = |text: &str| check_rope(&ModelConfig::parse(text).unwrap());
         section(r#"{"rope_type": "yarn", "factor": 4.0, "finetuned": true, "alpha": null}"#).unwrap();
-        for key in ["short_factor", "alpha", "mrope_section"] {
+        for key in ["mrope_interleaved", "alpha", "mrope_section"] {
             let error =
                 section(&format!("{{\"type\": \"default\", \"{key}\": [1]}}")).unwrap_err().to_string();
             assert!(error.contains(&format!("unknown key `{key}`")), "{error}");

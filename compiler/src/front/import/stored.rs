@@ -4,7 +4,7 @@
 use super::config::{ModelConfig, bad};
 use super::decoder::DecoderModel;
 use super::error::{ImportError, Result};
-use super::tensors::{FileNames, OtherNames, Part, ModelTensors};
+use super::tensors::{FileNames, ModelTensors, OtherNames, Part};
 use super::writer::{TIED, tensor};
 use crate::weights::{EMBEDDING, UNEMBEDDING};
 use kernmill_checkpoint::{Checkpoint, Dtype};

@@ -276,7 +276,7 @@ fn what_cannot_be_imported_says_why() {
         ("{}", "`architectures` is missing"),
         (
             r#"{"architectures": ["MambaForCausalLM"]}"#,
-            "supported are: GptOssForCausalLM, LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM",
+            "docs/user/architectures.md lists the architectures that run",
         ),
         (
             &base.replace("\"hidden_size\": 2880", "\"hidden_size\": 0"),
@@ -298,10 +298,10 @@ fn what_cannot_be_imported_says_why() {
             &base.replace("per_token\": 4", "per_token\": 9").replace("per_tok\": 4", "per_tok\": 9"),
             "top-9 of 4 experts",
         ),
-        (&base.replace("\"yarn\"", "\"longrope\""), "RoPE scaling `longrope`"),
+        (&base.replace("\"yarn\"", "\"longrope\""), "`rope_scaling.short_factor` is missing"),
         (
-            &base.replace("\"truncate\"", "\"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"truncate\""),
-            "YaRN with `mscale`",
+            &base.replace("\"truncate\"", "\"mscale\": -1.0, \"mscale_all_dim\": 1.0, \"truncate\""),
+            "`rope_scaling.mscale`",
         ),
         (&base.replace("\"quant_method\": \"mxfp4\"", "\"quant_method\": \"fp8\""), "quantization `fp8`"),
         (&base.replace("quantization_config", "other"), "unknown key `other`"),
@@ -311,8 +311,8 @@ fn what_cannot_be_imported_says_why() {
         ),
         (&base.replace("\"beta_slow\"", "\"alpha\": 2.0, \"beta_slow\""), "unknown key `rope_scaling.alpha`"),
         (
-            &base.replace("\"swiglu_limit\"", "\"partial_rotary_factor\": 0.5, \"swiglu_limit\""),
-            "a part of each head",
+            &base.replace("\"swiglu_limit\"", "\"partial_rotary_factor\": 1.5, \"swiglu_limit\""),
+            "`partial_rotary_factor` is 1.5",
         ),
         (&base.replace("\"sliding_attention\"", "\"chunked_attention\""), "layer type `chunked_attention`"),
         (

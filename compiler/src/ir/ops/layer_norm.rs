@@ -2,7 +2,7 @@
 //! bias.
 
 use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
-use super::form::{Input, OpForm, Operands, PLAIN, TensorOperand, ensure};
+use super::form::{Input, OpForm, Operands, TensorOperand, ensure};
 use super::keys::{INPUT, OpInfo, ParamKind, optional, required};
 use super::places::KernelPosition;
 use super::spec_node::SpecNode;
@@ -12,7 +12,7 @@ use crate::ir::{GraphRowOp, Node, OperandRef, Role, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
 use kernmill_kernels_gen::row_op::LayerNormRow;
 
-/// `x; weight, [bias] -> f32`: norms rows around their mean.
+/// `x; [weight], [bias] -> f32`: norms rows around their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNorm {
     /// Added to the variance.
@@ -25,7 +25,7 @@ pub static KINDS: [Outline; 1] = [Outline {
             name: "layer_norm",
             params: &[
                 INPUT,
-                required("weight", ParamKind::Tensor),
+                optional("weight", ParamKind::Tensor),
                 optional("bias", ParamKind::Tensor),
                 required("eps", ParamKind::Number),
             ],
@@ -40,7 +40,7 @@ pub static KINDS: [Outline; 1] = [Outline {
 
 const FORM: OpForm = OpForm::new(
     &[Input::F32],
-    &[TensorOperand::new("weight", Role::Vector, PLAIN), TensorOperand::optional("bias", Role::Vector)],
+    &[TensorOperand::optional("weight", Role::Vector), TensorOperand::optional("bias", Role::Vector)],
 );
 
 impl OpDef for LayerNorm {
@@ -61,15 +61,14 @@ impl OpDef for LayerNorm {
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
-        let (x, weight) = (node.inputs[0], state.dense(node.tensors[0]));
-        let bias = node.tensors.get(1).map(|&bias| state.dense(bias));
+        let x = node.inputs[0];
+        let [weight, bias] = [0, 1].map(|i| node.tensors.get(i).map(|&vector| state.dense(vector)));
         let rows = state.f32s(x).chunks_exact(state.cols(x));
         Data::F32(rows.flat_map(|row| self.normed(row, weight, bias)).collect())
     }
 
     fn row_op(&self, node: &Node, _: &dyn Packed) -> Option<GraphRowOp> {
-        let weight = OperandRef::Tensor(node.tensors[0]);
-        let bias = node.tensors.get(1).map(|&bias| OperandRef::Tensor(bias));
+        let [weight, bias] = [0, 1].map(|i| node.tensors.get(i).map(|&vector| OperandRef::Tensor(vector)));
         let (x, eps, out) = (node.inputs[0], self.eps.into(), node.output);
         Some(LayerNormRow { x, weight, bias, eps, out }.into())
     }
@@ -80,23 +79,28 @@ impl OpDef for LayerNorm {
 }
 
 impl LayerNorm {
-    fn normed(&self, row: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+    fn normed(&self, row: &[f32], weight: Option<&[f32]>, bias: Option<&[f32]>) -> Vec<f32> {
         let n = row.len() as f32;
         let mean = lane_sum(row, 0) / n;
-        let differences: Vec<f32> = row.iter().map(|x| x - mean).collect();
-        let r = 1.0 / (sum_squares(&differences) / n + self.eps).sqrt();
-        let scaled = differences.iter().zip(weight).map(|(d, w)| (d * r) * w);
-        match bias {
-            Some(bias) => scaled.zip(bias).map(|(y, b)| y + b).collect(),
-            None => scaled.collect(),
-        }
+        let mut y: Vec<f32> = row.iter().map(|x| x - mean).collect();
+        let r = 1.0 / (sum_squares(&y) / n + self.eps).sqrt();
+        y.iter_mut().for_each(|y| *y *= r);
+        y.iter_mut().zip(weight.into_iter().flatten()).for_each(|(y, w)| *y *= w);
+        y.iter_mut().zip(bias.into_iter().flatten()).for_each(|(y, b)| *y += b);
+        y
     }
 }
 
 fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     let (x, rows, cols) = at.input("input")?;
-    let mut tensors = vec![at.vector("weight", cols)?];
+    let mut tensors = vec![];
+    if at.has("weight") {
+        tensors.push(at.vector("weight", cols)?);
+    }
     if at.has("bias") {
+        if !at.has("weight") {
+            return Err(at.at("bias", "a bias without a weight", "expected with `weight` only"));
+        }
         tensors.push(at.vector("bias", cols)?);
     }
     let eps = at.positive("eps", "eps")?;
@@ -114,15 +118,15 @@ mod tests {
         let mut random = |shift: f32| -> Vec<f32> { (0..80).map(|_| rng.unit() + shift).collect() };
         for shift in [0.0, 3.0, -40.0] {
             let (x, w, b) = (random(shift), random(1.0), random(0.0));
-            let found = LayerNorm { eps: 1e-5 }.normed(&x, &w, Some(&b));
-            let plain = LayerNorm { eps: 1e-5 }.normed(&x, &w, None);
+            let found = LayerNorm { eps: 1e-5 }.normed(&x, Some(&w), Some(&b));
+            let plain = LayerNorm { eps: 1e-5 }.normed(&x, None, None);
             let x: Vec<f64> = x.into_iter().map(f64::from).collect();
             let mean = x.iter().sum::<f64>() / 80.0;
             let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 80.0;
             for i in 0..80 {
-                let scaled = (x[i] - mean) / (variance + 1e-5).sqrt() * f64::from(w[i]);
-                let wrong = (f64::from(found[i]) - scaled - f64::from(b[i])).abs();
-                assert!(wrong < 2e-5 && (f64::from(plain[i]) - scaled).abs() < 2e-5, "{shift} {i}: {wrong}");
+                let normed = (x[i] - mean) / (variance + 1e-5).sqrt();
+                let wrong = (f64::from(found[i]) - normed * f64::from(w[i]) - f64::from(b[i])).abs();
+                assert!(wrong < 2e-5 && (f64::from(plain[i]) - normed).abs() < 2e-5, "{shift} {i}: {wrong}");
             }
         }
     }

@@ -5,7 +5,7 @@ use super::super::decoder::{DecoderModel, HeadNorms, NormPlaces};
 use super::super::error::Result;
 use super::super::rope::Ropes;
 use super::super::tensors::OtherNames;
-use super::{ModelClass, DescribedModel};
+use super::{DescribedModel, ModelClass};
 use serde_json::json;
 
 const NAMES: OtherNames = &[("mlp_norm", "pre_feedforward_layernorm")];
@@ -73,7 +73,11 @@ fn gemma3(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     Ok(DecoderModel { head_norms: HeadNorms::Heads, ..decoder })
 }
 
-fn gemma(model: &DescribedModel<'_>, decoder: DecoderModel, slides: impl Fn(u64) -> bool) -> Result<DecoderModel> {
+fn gemma(
+    model: &DescribedModel<'_>,
+    decoder: DecoderModel,
+    slides: impl Fn(u64) -> bool,
+) -> Result<DecoderModel> {
     let config = model.config;
     if config.flag("use_bidirectional_attention", false)? {
         return unsupported("`use_bidirectional_attention`: attention to tokens that follow");

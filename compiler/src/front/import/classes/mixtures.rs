@@ -5,7 +5,7 @@ use super::super::decoder::{DecoderModel, ExpertTensors, HeadNorms, Mixture, Win
 use super::super::error::Result;
 use super::super::stored::StoredTensors;
 use super::dense::{qwen_windows, with_factors};
-use super::{ModelClass, DescribedModel};
+use super::{DescribedModel, ModelClass};
 use serde_json::json;
 
 /// Factor in the activation of GPT-OSS's experts, unless `swiglu_alpha` says another.

@@ -7,10 +7,10 @@ mod architectures;
 mod keys;
 mod rope;
 
-use super::classes::{ModelClass, DescribedModel, classes};
+use super::classes::{DescribedModel, ModelClass, classes};
 use super::config::ModelConfig;
 use super::decoder::DecoderModel;
-use super::tensors::{FileNames, OtherNames, Part, ModelTensors};
+use super::tensors::{FileNames, ModelTensors, OtherNames, Part};
 use super::writer::{TIED, tensor};
 use super::{ImportError, others};
 use crate::front::spec::{self, Spec};

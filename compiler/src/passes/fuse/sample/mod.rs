@@ -174,10 +174,10 @@ impl Make {
             }
             "layer_norm" => {
                 let cols = self.ty(inputs[0]).cols();
-                let mut tensors = vec![self.vector(&format!("{name}.norm.weight"), cols)];
-                if self.rng.one_in(2) {
-                    tensors.push(self.vector(&format!("{name}.norm.bias"), cols));
-                }
+                let vectors = ["norm.weight", "norm.bias"];
+                let vectors = vectors.iter().take(self.rng.below(3));
+                let tensors: Vec<TensorId> =
+                    vectors.map(|what| self.vector(&format!("{name}.{what}"), cols)).collect();
                 self.b.node(name, LayerNorm { eps: 1e-5 }, inputs, &tensors)
             }
             "head_norm" => {
