@@ -121,7 +121,7 @@ fn models_that_are_not_supported_say_why() {
     changed(gpt, |w| w.set("gpt-oss.attention.head_count", 3), "does not fit together");
     changed(llama, |w| w.set("llama.attention.head_count", 3), "does not divide among");
     changed(llama, |w| w.set("llama.expert_count", 8), "`llama.expert_used_count` is missing");
-    changed(llama, |w| w.set("llama.rope.dimension_count", 16), "is 16; supported is the head's 32");
+    changed(llama, |w| w.set("llama.rope.dimension_count", 64), "is 64: expected 1 to the head's 32");
 }
 
 /// Whatever a file says, it is read or refused.

@@ -145,7 +145,13 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, ScratchLayout) {
             Home::Scratch | Home::ScratchExceptWorker0(_) => scratch.take(val.row.stride() * prologue_rows),
         })
         .collect();
-    let row_ops = kernel.prologue.iter().chain(kernel.body.row_ops());
+    let parts = match &kernel.body {
+        Body::Matmul { parts, .. } => parts.as_slice(),
+        Body::Experts { part, .. } => std::slice::from_ref(part),
+        _ => &[],
+    };
+    let epilogues = parts.iter().flat_map(|part| &part.epilogue);
+    let row_ops = kernel.prologue.iter().chain(kernel.body.row_ops()).chain(epilogues);
     let len = |val: ValId| kernel.vals[val].row.len();
     let work = row_ops.map(|op| op.code().work_bytes(&len)).max().unwrap_or(0);
     // In the order of their places.

@@ -72,7 +72,11 @@ impl RowOpCode for BroadcastRow {
     }
 
     fn work_bytes(&self, len: &dyn Fn(ValId) -> usize) -> usize {
-        self.inputs.len() * f32_row_stride(len(self.out))
+        let n = len(self.out);
+        match self.inputs.iter().all(|input| len(*input) == n) {
+            true => 0,
+            false => self.inputs.len() * f32_row_stride(n),
+        }
     }
 
     fn weights(&self, vals: &[RowType]) -> Vec<(OperandId, usize)> {

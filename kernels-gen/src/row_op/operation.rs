@@ -59,7 +59,7 @@ pub(crate) trait RowOpCode {
     /// Emits it for one row.
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite);
 
-    /// Bytes of scratch that [`Self::emit`] works in.
+    /// Bytes of scratch that [`Self::emit`] works in, where rows have as many elements as `len` says.
     fn work_bytes(&self, _len: &dyn Fn(ValId) -> usize) -> usize {
         0
     }

@@ -89,6 +89,11 @@ impl RowOpCode for RmsNormRow {
         }
     }
 
+    fn work_bytes(&self, len: &dyn Fn(ValId) -> usize) -> usize {
+        let ones = || self.normed(self.x.row().map_or(0, |x| len(*x))) * 4;
+        if self.weight.is_some() { 0 } else { ones() }
+    }
+
     fn weights(&self, vals: &[RowType]) -> Vec<(OperandId, usize)> {
         self.weight.iter().map(|weight| (*weight, self.normed(self.columns(vals)) * 4)).collect()
     }

@@ -78,8 +78,8 @@ impl TopKRow {
         self.experts.next_multiple_of(LANES) * 4
     }
 
-    /// Bytes of the scores, and of those that decide about the choice.
-    fn kept_bytes(&self) -> usize {
+    /// Bytes of all lists.
+    fn lists_bytes(&self) -> usize {
         self.list_bytes() * if self.bias.is_some() { 2 } else { 1 }
     }
 
@@ -194,7 +194,7 @@ impl RowOpCode for TopKRow {
         if let Some(bias) = self.bias {
             check.bias(bias, experts, 1)?;
         }
-        check.keeps(self.kept_bytes());
+        check.keeps(self.lists_bytes());
         check.writes(out, RowType::Routing(k), site.rows)
     }
 
@@ -230,7 +230,7 @@ impl RowOpCode for TopKRow {
     }
 
     fn work_bytes(&self, _: &dyn Fn(ValId) -> usize) -> usize {
-        self.kept_bytes()
+        self.lists_bytes()
     }
 
     fn weights(&self, _: &[RowType]) -> Vec<(OperandId, usize)> {

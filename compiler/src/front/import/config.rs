@@ -291,6 +291,17 @@ impl ModelConfig {
     }
 }
 
+/// Elements of a head: stated, or a head's share of the hidden size.
+pub(super) fn head_dim(config: &ModelConfig) -> Result<u64> {
+    let number = |key: &str| config.require_whole(&[key]);
+    let (hidden, heads) = (number("hidden_size")?, number("num_attention_heads")?);
+    match config.whole(&["head_dim"])? {
+        Some(head_dim) => Ok(head_dim),
+        None if hidden.is_multiple_of(heads) => Ok(hidden / heads),
+        None => bad(format!("`hidden_size` {hidden} does not divide among `num_attention_heads` {heads}")),
+    }
+}
+
 /// A value as errors quote it.
 pub(super) fn brief(value: &Value) -> String {
     let text = value.to_string();

@@ -1,6 +1,6 @@
 //! A decoder as its class describes it, and its spec: the nodes of a layer follow from what the class has.
 
-use super::config::{ModelConfig, bad, unsupported};
+use super::config::{ModelConfig, bad, head_dim, unsupported};
 use super::error::Result;
 use super::rope::Ropes;
 use super::tensors::{ModelTensors, Part, in_layer};
@@ -450,17 +450,6 @@ pub(super) fn activation(config: &ModelConfig) -> Result<String> {
         }
     };
     Ok(format!("{function}(gate) * up"))
-}
-
-/// Elements of a head: stated, or a head's share of the hidden size.
-pub(super) fn head_dim(config: &ModelConfig) -> Result<u64> {
-    let number = |key: &str| config.require_whole(&[key]);
-    let (hidden, heads) = (number("hidden_size")?, number("num_attention_heads")?);
-    match config.whole(&["head_dim"])? {
-        Some(head_dim) => Ok(head_dim),
-        None if hidden.is_multiple_of(heads) => Ok(hidden / heads),
-        None => bad(format!("`hidden_size` {hidden} does not divide among `num_attention_heads` {heads}")),
-    }
 }
 
 /// Kinds of layers by `layer_types`, as whether they slide; `None` if there is no such key.

@@ -1,8 +1,7 @@
 //! RoPE's base and scaling, in the older spelling (`rope_theta` beside `rope_scaling`), the newer
 //! (`rope_parameters`), or both.
 
-use super::config::{ModelConfig, bad, unsupported};
-use super::decoder::head_dim;
+use super::config::{ModelConfig, bad, head_dim, unsupported};
 use super::{Result, known};
 
 /// RoPE as the spec writes it.

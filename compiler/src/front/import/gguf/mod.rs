@@ -174,8 +174,8 @@ impl GgufImport<'_> {
         }
     }
 
-    /// `sliding_window` and `layer_types` of a file with windows. An array says which layers slide, or all but
-    /// each `pattern`th do, by the file's number or the one that the architecture has otherwise.
+    /// `sliding_window` and `layer_types` of a file with windows. An array says which layers slide; or all do
+    /// but each `pattern`th, by the file's number or else that of the architecture.
     fn windows(&self, pattern: u64) -> Result<Value> {
         let Some(window) = self.whole("attention.sliding_window")?.filter(|&n| n > 0) else {
             return Ok(json!({}));
