@@ -1,12 +1,13 @@
 //! Vectors and scores: each route's form, the same numbers in all, and what is refused.
 
-use super::client::{get, post};
+use super::client::{self, Reply, get};
 use super::{Served, patient};
 use kernmill::locate::{Located, locate, nano};
 use kernmill::{Model, ModelMakes, Opened, Options, Request};
 use kernmill_serve::Wanted;
 use kernmill_server::ServerConfig;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::path::Path;
 
 const TEXTS: [&str; 3] = ["A slice is a view into an array.", "Threads may panic.", "A slice is a view."];
@@ -32,6 +33,15 @@ fn embedder() -> Served {
 fn library() -> Model {
     let options = Options::default().with(|options| options.makes = ModelMakes::Vectors(None));
     Model::nano_with(&options).unwrap()
+}
+
+/// Posts JSON that is for the model.
+fn post(address: SocketAddr, path: &str, body: &Value) -> Reply {
+    let mut body = body.clone();
+    if body["model"].is_null() {
+        body["model"] = json!("nano");
+    }
+    client::post(address, path, &body)
 }
 
 /// The bytes of base64.
