@@ -70,8 +70,7 @@ pub struct FormArgs {
     pub json: bool,
 }
 
-/// This CPU, in place of a name.
-pub const NATIVE: &str = "native";
+const NATIVE: &str = "native";
 
 /// `--target`.
 pub fn target_parser() -> impl TypedValueParser<Value = Target> {

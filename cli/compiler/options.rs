@@ -3,7 +3,6 @@
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
-use crate::options::NATIVE;
 use crate::version;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::{CompileOptions, ModelMakes};
@@ -101,6 +100,9 @@ pub struct KeptArgs {
     pub no_plan_cache: bool,
 }
 
+/// This CPU, in place of a name.
+pub const NATIVE: &str = "native";
+
 /// `--preset`.
 pub fn preset_parser() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::ALL.map(Preset::name))
@@ -124,7 +126,7 @@ impl CompileArgs {
         self
     }
 
-    /// The output of the model; `usual` where nobody says it.
+    /// The kind of output that the model is to make; `usual` where nobody says it.
     pub fn makes(&self, usual: ModelMakes) -> ModelMakes {
         self.vectors.unwrap_or(usual)
     }

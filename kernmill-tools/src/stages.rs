@@ -1,7 +1,7 @@
 //! The stages of the compiler as text, and its code as an object file.
 
 #[cfg(feature = "compiler")]
-pub use crate::compiler::stages::{EmitChoice, StageSources, disassembly, fingerprints};
+pub use crate::compiler::stages::{EmitOutputs, StageSources, disassembly, fingerprints};
 use crate::compiler::stages::{OF_PLANS, code, of_compiled};
 use crate::given::in_plan;
 use crate::listing;

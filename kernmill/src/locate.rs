@@ -32,7 +32,7 @@ pub struct SourceFiles {
     pub spec: Option<PathBuf>,
     /// A directory with a checkpoint, or a GGUF file.
     pub weights: Option<PathBuf>,
-    /// The output that the model is to have.
+    /// Whether the model is to make texts or vectors.
     pub makes: ModelMakes,
 }
 

@@ -2,7 +2,7 @@
 
 use kernmill_plan::vectors::Pooling;
 
-/// The output of a model that is compiled here.
+/// The output that a model that is compiled here is to have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ModelMakes {
     /// As its files say: vectors if they are those of a model for vectors.

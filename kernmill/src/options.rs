@@ -41,7 +41,7 @@ pub struct Options {
     pub target: Target,
     /// How a model that is no plan is compiled.
     pub compile: CompileOptions,
-    /// The output of a model that is no plan, where its `SourceFiles` do not say it.
+    /// Whether a model that is no plan makes texts or vectors, where its `SourceFiles` do not say it.
     pub makes: ModelMakes,
     /// Prompt tokens that are run at once; `None` takes 512, for target `amx` alone 2,048, or what a plan was
     /// compiled for.

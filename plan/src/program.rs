@@ -39,7 +39,7 @@ pub struct ModelInfo {
     pub preset: String,
     /// Vocabulary size: token ids are below it.
     pub vocab: u32,
-    /// The values that the program leaves of each row that is asked for.
+    /// The row that the program leaves of each token that is asked for.
     pub output: ModelOutput,
     /// Longest context, in tokens.
     pub max_context: u32,

@@ -52,7 +52,7 @@ impl VectorForm {
     }
 }
 
-/// The values that a program leaves of each row that is asked for.
+/// The row that a program leaves of each token that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModelOutput {
     /// A logit of every token.

@@ -160,7 +160,7 @@ pub fn target(name: &str) -> Result<Target, Failure> {
     }
 }
 
-/// The output of a model, by the name of a pooling; `none` stands for texts.
+/// Texts or vectors, by the name of a pooling; `none` is texts.
 fn makes(vectors: Option<&str>) -> Result<ModelMakes, Failure> {
     let Some(name) = vectors else { return Ok(ModelMakes::AsFiles) };
     let pooling = Pooling::from_name(name).map(|pooling| ModelMakes::Vectors(Some(pooling)));

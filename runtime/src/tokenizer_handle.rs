@@ -54,7 +54,7 @@ impl TokenizerHandle {
     }
 }
 
-/// A tokenizer that cannot be read has no ids for a text, and no text for an id.
+/// Without a tokenizer that can be read, no text has ids, and no id a text.
 impl Vocabulary for TokenizerHandle {
     fn encode_ordinary(&self, text: &str) -> Result<Vec<u32>, VocabularyError> {
         Vocabulary::encode_ordinary(self.get().map_err(wrong)?, text)

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Request {
     /// Token ids of the prompt, at least one.
     pub prompt: Vec<u32>,
-    /// The kind of answer: a text, or numbers, for which no token is generated.
+    /// The result that is wanted: a text, or numbers, for which no token is generated.
     pub wanted: Wanted,
     /// Tokens that are generated at most. With 0 the prompt is run, and stays in the prefix cache.
     pub max_tokens: u32,

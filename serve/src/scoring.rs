@@ -21,7 +21,7 @@ pub enum Scoring {
 
 /// Name of a chat template for scores, in which `{query}` and `{document}` stand for the texts.
 const RERANK: &str = "rerank";
-/// The task that Qwen3-Reranker is told of where a request has none.
+/// The purpose of a query that Qwen3-Reranker is told where nobody says another.
 const INSTRUCTION: &str = "Given a web search query, retrieve relevant passages that answer the query";
 /// The prompt of Qwen3-Reranker.
 const QWEN3: &str = "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query \

@@ -63,7 +63,7 @@ pub(crate) enum ValueMaker {
 }
 
 impl ValueMaker {
-    /// The source of the numbers that are wanted; `None` where a text is.
+    /// The maker of the numbers that are wanted; `None` where a text is.
     pub fn of(wanted: &Wanted, model: &ModelInfo) -> Option<ValueMaker> {
         match (wanted, model.vectors()) {
             (Wanted::Vector { dimensions }, Some(form)) => Some(ValueMaker::Vector {

@@ -1,5 +1,6 @@
 //! Models, adapters and tokens.
 
+use crate::backend::BackendInfo;
 use crate::caller::Caller;
 use crate::chat::request::{self, CHAT};
 use crate::chat::turn::PreparedTurn;
@@ -72,6 +73,14 @@ fn model(state: &ServerState, adapters: &[String], name: &str) -> Option<Value> 
             "capabilities": capabilities(facts),
         })
     })
+}
+
+impl BackendInfo {
+    /// Names of what the model can do, as clients list them.
+    pub fn capabilities(&self) -> Vec<&'static str> {
+        let makes = if self.vectors.is_some() { "embedding" } else { "completion" };
+        std::iter::once(makes).chain(self.scoring.is_ok().then_some("rerank")).collect()
+    }
 }
 
 /// A model as Anthropic's API shows it.

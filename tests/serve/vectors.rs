@@ -29,7 +29,7 @@ fn embedder() -> Served {
     served(nano(), ModelMakes::Vectors(None))
 }
 
-/// The answers of the library to the same texts.
+/// Nano for vectors in the library.
 fn library() -> Model {
     let options = Options::default().with(|options| options.makes = ModelMakes::Vectors(None));
     Model::nano_with(&options).unwrap()

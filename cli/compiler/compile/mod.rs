@@ -2,12 +2,12 @@
 //! would run here; with `--emit` and no output, what a spec alone compiles to.
 
 use crate::aside::Aside;
-use crate::compiler::options::{CompileArgs, MachineArgs};
+use crate::compiler::options::{CompileArgs, MachineArgs, NATIVE};
 use crate::emit::Emit;
 use crate::explicit::Explicit;
 use crate::failure::Result;
 use crate::given::GivenArgs;
-use crate::options::{NATIVE, TemplateArgs, ThreadsArgs};
+use crate::options::{TemplateArgs, ThreadsArgs};
 use crate::{output, version};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use kernmill::ModelMakes;
@@ -18,7 +18,7 @@ use kernmill::locate::{Located, SourceFiles};
 use kernmill_tools::estimate::{Host, PlanEstimate};
 use kernmill_tools::machine::Description;
 use kernmill_tools::merge::AdapterMerge;
-use kernmill_tools::stages::{EmitChoice, StageSources, fingerprints};
+use kernmill_tools::stages::{EmitOutputs, StageSources, fingerprints};
 use kernmill_tools::targets::{Targets, closing};
 use kernmill_tools::vectors::making;
 use kernmill_tools::{Compiled, FormatChoices, Graph, Level, PlanParts, PlanWriter, Preset, compile};
@@ -216,9 +216,9 @@ impl Compile {
         version::show(self.json, "kernmill.dry-run/1", || it.json(), || it.text())
     }
 
-    /// The request, before the work.
-    fn asked(&self, given: &SourceFiles) -> EmitChoice<'_> {
-        EmitChoice {
+    /// The outputs that are asked for.
+    fn asked(&self, given: &SourceFiles) -> EmitOutputs<'_> {
+        EmitOutputs {
             stages: &self.emit.emit,
             has_dir: self.emit.emit_dir.is_some(),
             has_output: self.output.is_some(),

@@ -14,8 +14,8 @@ use std::fmt::{Display, Write};
 /// The stages that a plan still has, for messages.
 pub const OF_PLANS: &str = "spec, asm, plan and obj";
 
-/// The things that `kernmill compile` is asked to show and to write.
-pub struct EmitChoice<'a> {
+/// The outputs that `kernmill compile` is asked for.
+pub struct EmitOutputs<'a> {
     /// Stages that are wanted.
     pub stages: &'a [Stage],
     /// Whether stages go to files of a directory.
@@ -32,7 +32,7 @@ pub struct EmitChoice<'a> {
     pub preset: Preset,
 }
 
-impl EmitChoice<'_> {
+impl EmitOutputs<'_> {
     /// Whether the stages are all that is wanted.
     pub fn writes_no_plan(&self) -> bool {
         !self.stages.is_empty() && !self.dry_run && (!self.has_output || self.writes_object())

@@ -1,4 +1,4 @@
-//! The parts that the routes of vectors and scores share: how requests are read and run.
+//! Parts that the routes of vectors and scores share: how requests are read and run.
 
 use crate::backend::BackendInfo;
 use crate::caller::Caller;
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 32;
 pub(super) const COMMON: Shape =
     object(&[text("service_tier")]).named("VectorFields", &[]).passing("user").with(&[&MODEL]);
 
-/// The part of a request that is not its prompts.
+/// Properties of a route's requests besides their prompts.
 pub(super) struct Usual<'a> {
     scope: &'a RequestScope<'a>,
     /// The model, as the request names it.
@@ -37,7 +37,7 @@ impl<'a> Usual<'a> {
         Usual::of_model(scope, named, fields)
     }
 
-    /// The answers of a model and its adapters that were found already.
+    /// Reads them for a model and its adapters that were found already.
     pub fn of_model(
         scope: &'a RequestScope<'a>,
         (model, adapters): (String, Vec<AdapterUse>),

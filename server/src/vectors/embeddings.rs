@@ -46,16 +46,16 @@ pub struct Embeddings {
 ///
 /// # Errors
 /// When a field is wrong, or an input does not fit the context.
-pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<(Vec<Request>, Embeddings), ApiError> {
+fn read(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<(Vec<Request>, Embeddings), ApiError> {
     check_makes_vectors(scope.facts)?;
-    let usual = Usual::take(scope, &mut fields)?;
-    let dimensions = dimensions(scope, &mut fields)?;
+    let usual = Usual::take(scope, fields)?;
+    let dimensions = dimensions(scope, fields)?;
     let is_base64 = match fields.text("encoding_format")?.as_deref() {
         None | Some("float") => false,
         Some("base64") => true,
         Some(other) => return Err(fields.unlisted("encoding_format", other)),
     };
-    let ids = prompts(scope, &mut fields, "input", limits::INPUTS)?;
+    let ids = prompts(scope, fields, "input", limits::INPUTS)?;
     if let Some(ids) = ids.iter().find(|ids| ids.len() > scope.facts.context as usize) {
         return Err(ApiError::context("input", ids.len(), None, scope.facts.context));
     }
@@ -79,9 +79,9 @@ impl Embeddings {
     /// Reads the body of a line of a batch.
     ///
     /// # Errors
-    /// As [`take`]; when there are several inputs, or a field that is not known.
-    pub fn of_line(scope: &RequestScope<'_>, fields: Fields) -> Result<(Request, Embeddings), ApiError> {
-        let (mut requests, shows) = take(scope, fields)?;
+    /// When a field is wrong or not known, an input does not fit the context, or there are several inputs.
+    pub fn of_line(scope: &RequestScope<'_>, mut fields: Fields) -> Result<(Request, Embeddings), ApiError> {
+        let (mut requests, shows) = read(scope, &mut fields)?;
         if let Some(unknown) = shows.unknown.first() {
             return Err(ApiError::field(unknown, format!("unknown field `{unknown}`")));
         }
@@ -129,7 +129,7 @@ pub async fn embeddings(
     let (worker, who) = (state.clone(), caller.clone());
     let (requests, shows) = reply::blocking(move || {
         check_makes_vectors(worker.backend.facts())?;
-        take(&worker.scope(&who), Fields::of_body(&EMBEDDINGS, &body)?)
+        read(&worker.scope(&who), &mut Fields::of_body(&EMBEDDINGS, &body)?)
     })
     .await?;
     let answers = run(&state, &caller, requests).await?;

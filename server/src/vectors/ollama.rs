@@ -43,7 +43,7 @@ const COMMON: Shape = object(&[
 ]);
 
 /// A request that was read.
-struct Read {
+struct ReadTexts {
     model: String,
     requests: Vec<Request>,
     unknown: Vec<String>,
@@ -55,7 +55,7 @@ fn read(
     shape: &Shape,
     field: &str,
     body: &[u8],
-) -> Result<Read, ApiError> {
+) -> Result<ReadTexts, ApiError> {
     let (scope, mut fields) = (state.scope(caller), Fields::of_body(shape, body)?);
     check_makes_vectors(scope.facts)?;
     let named = model(&scope, fields.text("model")?)?;
@@ -86,7 +86,7 @@ fn read(
         Ok(Request::values(ids, Wanted::Vector { dimensions }))
     };
     let requests = usual.all(texts.into_iter().map(request).collect::<Result<_, _>>()?, field)?;
-    Ok(Read { model: usual.model, requests, unknown: fields.rest() })
+    Ok(ReadTexts { model: usual.model, requests, unknown: fields.rest() })
 }
 
 async fn answer(
@@ -95,7 +95,7 @@ async fn answer(
     shape: &'static Shape,
     field: &'static str,
     body: Vec<u8>,
-) -> Result<(Read, Vec<Answer>), ApiError> {
+) -> Result<(ReadTexts, Vec<Answer>), ApiError> {
     let (worker, who) = (state.clone(), caller.clone());
     let mut asked = reply::blocking(move || read(&worker, &who, shape, field, &body)).await?;
     let answers = run(state, caller, std::mem::take(&mut asked.requests)).await?;

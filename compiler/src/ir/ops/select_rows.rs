@@ -65,7 +65,7 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     Ok(at.push(Type::F32(Rows::LogitRows, cols), SelectRows, vec![x], vec![]))
 }
 
-/// An `embedding` is no node of the graph: pooling and lengths are the runtime's.
+/// An embedding is no node of the graph: pooling and lengths are the runtime's.
 fn lower_embedding(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     let (value, rows, _) = at.input("input")?;
     if rows != Rows::LogitRows {
