@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// --query, rerankers and models for vectors tell how well each text answers a question.
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("help/embed.txt"))]
-pub struct EmbedArgs {
+pub struct EmbedTexts {
     /// Texts; without one, each line of --file, or of what is piped to standard input
     #[arg(value_name = "TEXT", index = 2, help_heading = None::<&'static str>)]
     texts: Vec<String>,
@@ -39,7 +39,7 @@ pub struct EmbedArgs {
     model: ModelArgs,
 }
 
-impl EmbedArgs {
+impl EmbedTexts {
     /// Runs the command.
     pub fn execute(mut self, explicit: &Explicit) -> Result<()> {
         let first = self.model.given.take_named(explicit).map(|text| text.to_string_lossy().into_owned());

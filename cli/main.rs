@@ -82,7 +82,7 @@ commands! {
     /// Commands that every kernmill has.
     Work {
         Run(run::Run), Chat(chat::Chat), Serve(serve::Serve), Batch(batch::Batch),
-        Embed(Box<embed::EmbedArgs>),
+        Embed(Box<embed::EmbedTexts>),
     }
 }
 
