@@ -1,5 +1,5 @@
-//! Facts about vectors in a model's files: sentence-transformers' `modules.json` and what it names, and GGUF's
-//! `pooling_type`.
+//! Facts about vectors in a model's files: sentence-transformers' `modules.json` and what it names, and
+//! GGUF's `pooling_type`.
 
 use crate::error::{CheckpointError, Result};
 use crate::gguf::Gguf;

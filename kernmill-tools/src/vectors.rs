@@ -82,7 +82,7 @@ impl FromStr for VectorFormat {
 /// The given texts, or else the lines of a file or of standard input, without empty ones.
 ///
 /// # Errors
-/// If no text is left, or the file cannot be read.
+/// When no text is given, or a file cannot be read.
 pub fn texts(given: Vec<String>, file: Option<&Path>) -> Result<Vec<String>> {
     if !given.is_empty() {
         return Ok(given);
