@@ -322,7 +322,7 @@ fn errors_show_the_source() {
               --> small.toml:31:25
                |
             31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
-               |                         ^^^^^^^ expected one of: embed, rms_norm, layer_norm, linear, logits, rope, attention, router_topk, moe, elementwise, glu, add, mul, select_rows, embedding
+               |                         ^^^^^^^ expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, elementwise, glu, add, mul, select_rows, embedding
                |
                = help: did you mean `rope`?
         "#]],

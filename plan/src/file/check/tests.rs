@@ -145,7 +145,7 @@ fn wrong_headers_say_what_is_wrong() {
     refused(&MAGIC, &["the file has 8 bytes, expected 4096"]);
     refused(&good[..good.len() - 1], &["was cut off"]);
     refused(&[&good[..], b"\0"].concat(), &["something was added"]);
-    refused(&with(8, 2), &["format version 2", "version 8", "compile the model anew"]);
+    refused(&with(8, 2), &["format version 2", "version 9", "compile the model anew"]);
     refused(&with(200, 1), &["its hash does not fit"]);
     refused(&sign(with(28, 1)), &["bytes without meaning"]);
     refused(&sign(with(4000, 1)), &["bytes without meaning"]);
