@@ -70,7 +70,7 @@ fn model(state: &ServerState, adapters: &[String], name: &str) -> Option<Value> 
             "root": if is_adapter { facts.model.as_str() } else { meant },
             "parent": is_adapter.then_some(&facts.model),
             "max_model_len": facts.context,
-            "capabilities": capabilities(facts),
+            "capabilities": facts.capabilities(),
         })
     })
 }
@@ -84,12 +84,6 @@ impl BackendInfo {
 }
 
 /// A model as Anthropic's API shows it.
-/// Names of what a model can do, as clients list them.
-pub fn capabilities(model: &crate::backend::BackendInfo) -> Vec<&'static str> {
-    let makes = if model.vectors.is_some() { "embedding" } else { "completion" };
-    std::iter::once(makes).chain(model.scoring.is_ok().then_some("rerank")).collect()
-}
-
 fn anthropic(model: &Value) -> Value {
     let created = Duration::from_secs(model["created"].as_u64().unwrap_or_default());
     json!({

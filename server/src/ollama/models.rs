@@ -58,7 +58,7 @@ pub fn show(state: &ServerState, scope: &RequestScope<'_>, body: &[u8]) -> Resul
     model(scope, name)?;
     fields.flag("verbose")?;
     let facts = scope.facts;
-    let mut can = crate::models::capabilities(facts);
+    let mut can = facts.capabilities();
     let calls = match &facts.format {
         Format::Harmony => true,
         Format::Template(templates) => templates.calls().is_some(),
