@@ -178,25 +178,18 @@ fn synth_writes_a_checkpoint_that_runs() {
 }
 
 #[test]
-fn synth_writes_config_json_where_a_class_has_the_graph() {
+fn synth_writes_the_spec_beside_the_weights() {
     for fixture in ["gptoss-base", "gptoss-sharded", "llama-plain", "llama-tied"] {
         let sandbox = Sandbox::of(fixture);
         sandbox.run(&["synth", "spec.toml", "-o", "new", "-q"]).text();
-        let logits = |out: &str| {
-            sandbox.run(&["logits", "new", "--tokens", "ids.json", "--out", out]).text();
+        assert!(!sandbox.path("new/config.json").exists());
+        let logits = |model: &[&str], out: &str| {
+            sandbox.run(&[&["logits"], model, &["--tokens", "ids.json", "--out", out]].concat()).text();
             fs::read(sandbox.path(out)).unwrap()
         };
-        let by_spec = logits("spec.safetensors");
-        fs::remove_file(sandbox.path("new/kernmill.toml")).unwrap();
-        assert!(logits("config.safetensors") == by_spec, "{fixture}");
+        let alone = logits(&["new"], "alone.safetensors");
+        assert!(alone == logits(&["spec.toml", "--weights", "new"], "spec.safetensors"), "{fixture}");
     }
-    let sandbox = Sandbox::of("gptoss-base");
-    let spec = sandbox.read("spec.toml").replace("[dims]\n", "[dims]\nother_eps = 1e-3\n");
-    let (start, end) = spec.rsplit_once("\"norm_eps\"").unwrap();
-    sandbox.write("other.toml", format!("{start}\"other_eps\"{end}"));
-    let output = sandbox.run(&["synth", "other.toml", "-o", "other"]);
-    assert!(output.stderr.contains("note: only kernmill.toml describes the model"), "{}", output.stderr);
-    assert!(!sandbox.path("other/config.json").exists());
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn spoilt(value: &Value) -> Value {
 /// Paths of all keys.
 fn paths(value: &Value, at: &[String]) -> Vec<Vec<String>> {
     let Value::Object(map) = value else { return Vec::new() };
-    let own = |key: &String| [at, &[key.clone()]].concat();
+    let own = |key: &String| [at, std::slice::from_ref(key)].concat();
     let within = map.iter().filter(|(key, _)| *key != "vision_config");
     let deeper = within.flat_map(|(key, value)| paths(value, &own(key)));
     map.keys().map(own).chain(deeper).collect()

@@ -391,7 +391,7 @@ impl DecoderModel {
         }
         if let Some(words) = self.ropes.by_layer() {
             says.push("its RoPE");
-            values.push(("rope", per_layer(&words)));
+            values.push(("rope", per_layer(words)));
         }
         if let Some(mixture) = self.mixture.as_ref().filter(|mixture| mixture.by_layer()) {
             let word = |&dense: &bool| if dense { "dense" } else { "experts" };
