@@ -11,6 +11,7 @@ mod directory;
 mod error;
 mod gguf;
 mod known;
+mod nodes;
 mod others;
 mod rope;
 mod stored;
