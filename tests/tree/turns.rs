@@ -46,11 +46,7 @@ fn a_body_is_read_and_answered_by_the_code_of_its_route() {
     all_are_there(&[
         (
             "fn take(scope: &RequestScope<'_>, mut fields: Fields)",
-            &[
-                "kernmill_server: chat::request",
-                "kernmill_server: completions::request",
-                "kernmill_server: vectors::embeddings",
-            ],
+            &["kernmill_server: chat::request", "kernmill_server: completions::request"],
         ),
         ("completions::take(", &["kernmill_server: batch::draft"]),
         ("request::take(&worker", &["kernmill_server: completions::response"]),

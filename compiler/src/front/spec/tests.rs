@@ -265,7 +265,8 @@ fn logits_may_be_capped_and_gates_spread() {
     let error = |from: &str, to: &str| graph(&gated.replacen(from, to, 1)).unwrap_err().to_string();
     let wide = error("shape = [1, ", "shape = [2, ");
     assert!(wide.contains("`g` has 2 columns"), "{wide}");
-    let long = error("vectors = [\"norm\"]", "vectors = [\"head\"]");
+    let other = gated.replacen("vectors = [\"norm\"]", "vectors = [\"head\"]", 1);
+    let long = graph(&other.replacen("m * norm", "m * head", 1)).unwrap_err().to_string();
     assert!(long.contains("tensor `head`"), "{long}");
 }
 
@@ -322,7 +323,7 @@ fn errors_show_the_source() {
               --> small.toml:31:25
                |
             31 |   { out = "q_rot", op = "ropes", input = "q", rope = "main" },
-               |                         ^^^^^^^ expected one of: embed, rms_norm, linear, logits, rope, attention, router_topk, moe, elementwise, glu, add, mul, select_rows, embedding
+               |                         ^^^^^^^ expected one of: embed, rms_norm, layer_norm, linear, logits, rope, attention, router_topk, moe, elementwise, glu, add, mul, select_rows, embedding
                |
                = help: did you mean `rope`?
         "#]],

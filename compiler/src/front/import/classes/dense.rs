@@ -4,7 +4,7 @@ use super::super::config::{ModelConfig, bad, unsupported};
 use super::super::decoder::{DecoderModel, HeadNorms, NormPlaces, Windows, sliding_layers};
 use super::super::error::Result;
 use super::super::rope::Ropes;
-use super::{DescribedModel, ModelClass};
+use super::class::{DescribedModel, ModelClass};
 use serde_json::json;
 
 /// Keys about windows.

@@ -5,7 +5,7 @@ use super::super::decoder::{DecoderModel, HeadNorms, NormPlaces};
 use super::super::error::Result;
 use super::super::rope::Ropes;
 use super::super::tensors::OtherNames;
-use super::{DescribedModel, ModelClass};
+use super::class::{DescribedModel, ModelClass};
 use serde_json::json;
 
 const NAMES: OtherNames = &[("mlp_norm", "pre_feedforward_layernorm")];

@@ -4,8 +4,8 @@ use super::super::config::{ModelConfig, bad, unsupported};
 use super::super::decoder::{DecoderModel, ExpertTensors, HeadNorms, Mixture, Windows};
 use super::super::error::Result;
 use super::super::stored::StoredTensors;
+use super::class::{DescribedModel, ModelClass};
 use super::dense::{qwen_windows, with_factors};
-use super::{DescribedModel, ModelClass};
 use serde_json::json;
 
 /// Factor in the activation of GPT-OSS's experts, unless `swiglu_alpha` says another.

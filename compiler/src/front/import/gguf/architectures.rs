@@ -2,7 +2,7 @@
 //! and tensors there.
 
 use super::super::tensors::OtherNames;
-use super::GgufImport;
+use super::file::{GgufImport, extend};
 use kernmill_checkpoint::Result;
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ const GRANITE: &[(&str, &str)] = &[
 
 /// The members of both objects.
 fn both(mut object: Value, more: Value) -> Value {
-    super::extend(&mut object, more);
+    extend(&mut object, more);
     object
 }
 
@@ -274,7 +274,7 @@ fn scaled(file: &GgufImport<'_>) -> Result<Value> {
 /// Granite's files switch RoPE off by a key that says nothing about it elsewhere.
 fn granite(file: &GgufImport<'_>) -> Result<Value> {
     if file.gguf.number(&file.key("rope.scaling.finetuned")) == Some(0.0) {
-        return file.gguf.unsupported(format!("{} without RoPE (`rope.scaling.finetuned`)", file.arch.name));
+        return file.gguf.unsupported(format!("{} without RoPE (`rope.scaling.finetuned`)", file.arch));
     }
     Ok(json!({ "rope_scaling": file.rope_scaling_or_factors()? }))
 }

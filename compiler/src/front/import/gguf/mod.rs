@@ -4,26 +4,26 @@
 //! architecture; the tensors are the file's own.
 
 mod architectures;
+mod file;
 mod keys;
 mod rope;
 
 use super::classes::{DescribedModel, ModelClass, classes};
 use super::config::ModelConfig;
 use super::decoder::DecoderModel;
-use super::tensors::{FileNames, ModelTensors, OtherNames, Part};
+use super::tensors::{FileNames, ModelTensors, Part};
 use super::writer::{TIED, tensor};
 use super::{ImportError, others};
 use crate::front::spec::{self, Spec};
 use architectures::{ARCHITECTURES, Architecture};
+use file::{EMBEDDINGS, GgufImport, extend};
 use kernmill_checkpoint::Result;
 use kernmill_checkpoint::gguf::Gguf;
 use rope::LONG_FACTORS;
 use serde_json::{Value, json};
 
-const EMBEDDINGS: &str = "token_embd.weight";
 /// Missing where the embeddings serve as the unembedding too.
 const UNEMBEDDING: &str = "output.weight";
-const MAX_LAYERS: u64 = 1024;
 
 /// The spec, as TOML text, of the model called `name` that `gguf` holds.
 ///
@@ -34,26 +34,19 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
     let Some(arch) = ARCHITECTURES.iter().find(|arch| arch.name == stated) else {
         return gguf.unsupported(others::refusal(stated));
     };
-    let text = GgufImport { gguf, arch, layers: 0, names: arch.names }.spec(name)?;
+    let text = GgufImport { gguf, arch: arch.name, layers: 0, names: arch.names }.spec(arch, name)?;
     match Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)) {
         Ok(_) => Ok(text),
         Err(error) => gguf.bad(format!("its metadata describes a model that does not fit together: {error}")),
     }
 }
 
-/// A file being imported.
-struct GgufImport<'a> {
-    gguf: &'a Gguf,
-    arch: &'a Architecture,
-    layers: u64,
-    names: OtherNames,
-}
-
 impl GgufImport<'_> {
-    fn spec(mut self, name: &str) -> Result<String> {
+    fn spec(mut self, arch: &Architecture, name: &str) -> Result<String> {
+        keys::check(self.gguf, arch)?;
         let mut config = self.common()?;
-        let class = self.class()?;
-        for (key, stated) in self.arch.keys {
+        let class = self.class(arch)?;
+        for (key, stated) in arch.keys {
             let key = self.key(key);
             let number = match self.gguf.number(&key) {
                 Some(number) => Some(number),
@@ -64,7 +57,7 @@ impl GgufImport<'_> {
                 extend(&mut config, json!({ *stated: number }));
             }
         }
-        extend(&mut config, (self.arch.own)(&self)?);
+        extend(&mut config, (arch.own)(&self)?);
         let Value::Object(map) = config else { unreachable!("a config is an object") };
         let config = ModelConfig::from_map(map);
         let spec = || {
@@ -74,7 +67,7 @@ impl GgufImport<'_> {
         };
         // Keys are told by their names in the file.
         let own = |what: String| {
-            self.arch.keys.iter().fold(what, |what, (key, stated)| {
+            arch.keys.iter().fold(what, |what, (key, stated)| {
                 what.replace(&format!("`{stated}`"), &format!("`{}`", self.key(key)))
             })
         };
@@ -87,13 +80,13 @@ impl GgufImport<'_> {
     }
 
     /// The published class: llama files hold Mixtral's experts as well, and those of Olmo 2 Olmo 3.
-    fn class(&self) -> Result<&'static ModelClass> {
-        let name = match self.arch.name {
+    fn class(&self, arch: &Architecture) -> Result<&'static ModelClass> {
+        let name = match arch.name {
             "llama" if self.whole("expert_count")?.is_some_and(|experts| experts > 0) => "MixtralForCausalLM",
             "olmo2" if self.whole("attention.sliding_window")?.is_some_and(|window| window > 0) => {
                 "Olmo3ForCausalLM"
             }
-            _ => self.arch.class,
+            _ => arch.class,
         };
         Ok(classes().find(|class| class.name == name).expect("a class of the table"))
     }
@@ -110,93 +103,6 @@ impl GgufImport<'_> {
             joined_gate_up: has("ffn_up.weight") && !has("ffn_gate.weight"),
             ..decoder
         }
-    }
-
-    /// The keys that all architectures have, in a `config.json`'s words.
-    fn common(&mut self) -> Result<Value> {
-        keys::check(self.gguf, self.arch)?;
-        self.layers = self.require("block_count")?;
-        if self.layers > MAX_LAYERS {
-            let (key, layers) = (self.key("block_count"), self.layers);
-            return self.gguf.bad(format!("key `{key}` is {layers}: expected at most {MAX_LAYERS}"));
-        }
-        // Layers of a head that predicts further tokens are left out.
-        self.layers = self.layers.saturating_sub(self.whole("nextn_predict_layers")?.unwrap_or(0)).max(1);
-        let head_dim = self.gguf.head_dim()? as u64;
-        if let Some(other) = self.whole("attention.value_length")?.filter(|&n| n != head_dim) {
-            let key = self.key("attention.value_length");
-            return self
-                .gguf
-                .unsupported(format!("key `{key}` is {other}; supported is the head's {head_dim}"));
-        }
-        let rotary = self.whole("rope.dimension_count")?.unwrap_or(head_dim);
-        if rotary == 0 || rotary > head_dim {
-            let key = self.key("rope.dimension_count");
-            return self.gguf.bad(format!("key `{key}` is {rotary}: expected 1 to the head's {head_dim}"));
-        }
-        let vocab = self.vocab()?;
-        let heads = self.require("attention.head_count")?;
-        let kv_heads = self.whole("attention.head_count_kv")?.filter(|&n| n > 0).unwrap_or(heads);
-        let theta = self.gguf.positive(&self.key("rope.freq_base"))?.unwrap_or(10000.0);
-        Ok(json!({
-            "num_hidden_layers": self.layers,
-            "max_position_embeddings": self.require("context_length")?,
-            "vocab_size": vocab,
-            "hidden_size": self.require("embedding_length")?,
-            "num_attention_heads": heads,
-            "num_key_value_heads": kv_heads,
-            "head_dim": head_dim,
-            "partial_rotary_factor": rotary as f64 / head_dim as f64,
-            "rms_norm_eps": self.gguf.require_positive(&self.key("attention.layer_norm_rms_epsilon"))?,
-            "rope_theta": theta,
-        }))
-    }
-
-    /// Rows of the embedding table. Layers are counted before their tensors are asked for one by one.
-    fn vocab(&self) -> Result<u64> {
-        if self.gguf.is_vocabulary() {
-            return self.gguf.bad("it holds a vocabulary and no weights: expected a whole model's file");
-        }
-        let Some(embeddings) = self.gguf.info(EMBEDDINGS) else {
-            return self.gguf.bad(format!("tensor `{EMBEDDINGS}` is missing"));
-        };
-        let last = format!("blk.{}.attn_output.weight", self.layers - 1);
-        if self.gguf.info(&last).is_none() {
-            let (key, layers) = (self.key("block_count"), self.layers);
-            return self.gguf.bad(format!("tensor `{last}` is missing, and key `{key}` is {layers}"));
-        }
-        let (rows, key) = (embeddings.shape[0] as u64, self.key("vocab_size"));
-        match self.gguf.whole(&key)? {
-            Some(vocab) if vocab != rows => {
-                self.gguf.bad(format!("key `{key}` is {vocab}, and `{EMBEDDINGS}` has {rows} rows"))
-            }
-            _ => Ok(rows),
-        }
-    }
-
-    /// `sliding_window` and `layer_types` of a file with windows. An array says which layers slide; or all do
-    /// but each `pattern`th, by the file's number or else that of the architecture.
-    fn windows(&self, pattern: u64) -> Result<Value> {
-        let Some(window) = self.whole("attention.sliding_window")?.filter(|&n| n > 0) else {
-            return Ok(json!({}));
-        };
-        let key = self.key("attention.sliding_window_pattern");
-        let by_pattern = |pattern: u64| (1..=self.layers).map(|layer| layer % pattern.max(1)).collect();
-        let slides: Vec<u64> = match (self.gguf.number(&key), self.gguf.has(&key)) {
-            (Some(own), _) => by_pattern(own as u64),
-            (None, true) => self.gguf.wholes(&key)?.unwrap_or_default(),
-            (None, false) => by_pattern(pattern),
-        };
-        if slides.len() as u64 != self.layers {
-            return self.gguf.bad(format!(
-                "key `{key}` has {} entries for {} layers",
-                slides.len(),
-                self.layers
-            ));
-        }
-        let kind = |&slides: &u64| if slides == 0 { "full_attention" } else { "sliding_attention" };
-        let types: Vec<&str> = slides.iter().map(kind).collect();
-        Ok(json!({ "sliding_window": window, "layer_types": types }))
     }
 
     /// The tensor of the unembedding.
@@ -238,18 +144,6 @@ impl GgufImport<'_> {
             false => tensor(from, shape, keys, &["f32"]),
         }
     }
-
-    fn key(&self, name: &str) -> String {
-        format!("{}.{name}", self.arch.name)
-    }
-
-    fn whole(&self, name: &str) -> Result<Option<u64>> {
-        self.gguf.whole(&self.key(name))
-    }
-
-    fn require(&self, name: &str) -> Result<u64> {
-        self.gguf.require_whole(&self.key(name))
-    }
 }
 
 impl ModelTensors for GgufImport<'_> {
@@ -285,12 +179,5 @@ impl ModelTensors for GgufImport<'_> {
             module => format!("blk.{}.{}", self.layers - 1, FileNames::Gguf.of(module, self.names)),
         };
         self.gguf.info(&name).is_some_and(|info| info.kind.encoding.format().is_some())
-    }
-}
-
-/// Adds the keys of `more` to `config`.
-fn extend(config: &mut Value, more: Value) {
-    if let (Value::Object(config), Value::Object(more)) = (config, more) {
-        config.extend(more);
     }
 }

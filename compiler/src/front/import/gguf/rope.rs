@@ -1,6 +1,6 @@
 //! RoPE's scaling by a GGUF file's metadata, or by the factors that llama files hold.
 
-use super::GgufImport;
+use super::file::GgufImport;
 use crate::ir::rope::inv_freq;
 use crate::ir::{RopeParameters, RopeScaling};
 use kernmill_checkpoint::Result;
@@ -34,9 +34,7 @@ impl GgufImport<'_> {
     /// Refuses factors of the RoPE frequencies, which an architecture does not have.
     pub(super) fn refuse_rope_factors(&self) -> Result<()> {
         match self.gguf.info(ROPE_FACTORS) {
-            Some(_) => {
-                self.gguf.unsupported(format!("tensor `{ROPE_FACTORS}` in a {} model", self.arch.name))
-            }
+            Some(_) => self.gguf.unsupported(format!("tensor `{ROPE_FACTORS}` in a {} model", self.arch)),
             None => Ok(()),
         }
     }
