@@ -13,11 +13,10 @@ use kernmill_plan::target::Level;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// Steps of the search for a rule at one anchor, for a rule at all of them, and for all rules. Of nodes that
-/// can stand for each other there are more orders than anyone could wait for.
+/// Steps of the search for a rule at one anchor, and at all of them. Of nodes that can stand for each other
+/// there are more orders than anyone could wait for.
 const ANCHOR_STEPS: usize = 1 << 13;
 const RULE_STEPS: usize = 1 << 18;
-const ALL_STEPS: usize = 1 << 20;
 
 /// The fusions that were not done, and the reasons.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,8 +66,6 @@ struct Fusion<'g> {
     incomplete: Vec<NearMiss>,
     /// Nodes of whole matches that guards refused.
     refused: BTreeSet<NodeId>,
-    /// Steps that the search for the next rules may still take.
-    steps: usize,
 }
 
 /// A whole match that guards turned down.
@@ -92,7 +89,6 @@ impl<'g> Fusion<'g> {
             report: FusionReport::default(),
             incomplete: Vec::new(),
             refused: BTreeSet::new(),
-            steps: ALL_STEPS,
         };
         rules.into_iter().for_each(|rule| fusion.apply(rule));
         fusion
@@ -100,8 +96,7 @@ impl<'g> Fusion<'g> {
 
     fn apply(&mut self, rule: &FusionRule) {
         let forms = Plain::forms(rule);
-        let given = self.steps.min(RULE_STEPS);
-        let mut left = given;
+        let mut left = RULE_STEPS;
         for (anchor, node) in self.graph.nodes() {
             if self.group_of[anchor.0 as usize].is_none() && forms[0].anchor_ops().contains(&node.kind()) {
                 let steps = left.min(ANCHOR_STEPS);
@@ -110,7 +105,6 @@ impl<'g> Fusion<'g> {
                 left -= steps - budget.get();
             }
         }
-        self.steps -= given - left;
     }
 
     /// Tries the rule's forms at one anchor, those with most members first.
