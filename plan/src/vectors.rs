@@ -57,7 +57,7 @@ impl VectorForm {
 pub enum ModelOutput {
     /// A logit of every token.
     Logits,
-    /// So many f32, of which vectors are made.
+    /// Rows of so many f32, from which vectors are made.
     Vectors {
         /// Elements of a row.
         width: u32,

@@ -54,7 +54,7 @@ impl RowSelect {
         row / self.width() * self.of + self.first + row % self.width()
     }
 
-    /// Rows of the checkpoint tensor of which `rows` are taken; `None` where the periods are not whole, or
+    /// Rows that the checkpoint tensor has where `rows` are taken; `None` where the periods are not whole, or
     /// the number is beyond all limits.
     pub fn stored(self, rows: usize) -> Option<usize> {
         if rows.is_multiple_of(self.width()) { (rows / self.width()).checked_mul(self.of) } else { None }

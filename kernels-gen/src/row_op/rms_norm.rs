@@ -58,7 +58,7 @@ impl RowOpCode for RmsNormRow {
         match self.head_dim {
             Some(head_dim) => site.heads(check, n, head_dim)?,
             None => check.ensure(site.item.is_none(), || {
-                "a norm of whole rows, of which an item has a part".to_owned()
+                "a norm of whole rows, and an item has a part of a row".to_owned()
             })?,
         }
         site.output(check, self.out, n)

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::types::{F32, F32X4};
 use kernmill_plan::limit;
 use kernmill_plan::numeric::LEAST_ROUTE_SUM;
 
-/// The scores of experts, of which the largest are chosen.
+/// Scores of experts, by which the largest are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RouterScores {
     /// The logits; the softmax of the chosen are the weights.

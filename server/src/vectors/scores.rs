@@ -113,7 +113,7 @@ pub async fn rerank(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> R
     .await?;
     let (scores, tokens) = pairs.run(&state, &caller).await?;
     let mut order: Vec<usize> = (0..scores.len()).collect();
-    // Of equal ones the earlier document comes first.
+    // Where scores are equal, the earlier document comes first.
     order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
     let result = |at: usize| {
         let mut result = json!({ "index": at, "relevance_score": scores[at] });

@@ -238,7 +238,7 @@ pub struct BlockDef {
     pub inputs: Vec<Spanned<String>>,
     /// `[block.NAME.tensors]`.
     pub tensors: Vec<TensorDef>,
-    /// Nodes of the block, of which the last computes what it gives.
+    /// Nodes of the block. The last one computes its result.
     pub nodes: Vec<NodeDef>,
 }
 

@@ -14,7 +14,7 @@ pub(crate) fn nodes(source: &SpecText, item: &SpannedValue<'_>, ops: &[ExpandedO
     each_node(source, item, |item| one_node(source, item, ops))
 }
 
-/// An array of nodes, each of which `read` makes into those that it stands for.
+/// Reads an array of nodes; `read` gives the nodes that a table of it stands for.
 pub(super) fn each_node<T>(
     source: &SpecText,
     item: &SpannedValue<'_>,

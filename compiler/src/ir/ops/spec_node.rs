@@ -70,7 +70,7 @@ pub trait SpecNode {
     /// # Errors
     /// When an attention before has other ones.
     fn next_attention(&mut self, kv_heads: usize, head_dim: usize) -> Result<u32>;
-    /// Makes the value the model's output: its logits, or rows of which vectors are made so.
+    /// Makes the value the model's output: its logits, or the rows from which vectors are made.
     ///
     /// # Errors
     /// When another node's is.

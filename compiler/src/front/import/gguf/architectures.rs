@@ -146,7 +146,7 @@ pub(super) static ARCHITECTURES: [Architecture; 19] = [
         name: "phi3",
         class: "Phi3ForCausalLM",
         keys: &[MLP],
-        // Its windows are wrong in published files, and llama.cpp does not read them either.
+        // Published files state wrong windows, which llama.cpp does not read either.
         others: WINDOW,
         names: &[],
         own: |file| Ok(json!({ "rope_scaling": file.long_rope()? })),

@@ -17,7 +17,7 @@ const READ: [&str; 24] = [
     "context_length",
     "embedding_length",
     "feed_forward_length",
-    // Of models for vectors.
+    // How models for vectors pool their rows.
     "pooling_type",
     "rope.dimension_count",
     "rope.freq_base",
