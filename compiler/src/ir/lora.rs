@@ -135,7 +135,7 @@ impl<'g> Pass<'g> {
     /// The input of a shrink: a copy of a norm and of the arithmetic on its elements, or the value itself.
     fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
         let Some(node) = self.producer(x).filter(|_| self.is_normed(x)) else { return Ok(self.renewed(x)) };
-        let inputs = node.inputs.iter().map(|input| match node.op.is_norm() {
+        let inputs = node.inputs.iter().map(|input| match node.op.norm().is_some() {
             true => Ok(self.renewed(*input)),
             false => self.input(*input, routing),
         });
@@ -147,29 +147,30 @@ impl<'g> Pass<'g> {
     fn is_normed(&self, x: ValueId) -> bool {
         self.producer(x).is_some_and(|node| {
             let is_arithmetic = node.op.def().expr().is_some() && !node.is_add();
-            node.op.is_norm() || is_arithmetic && node.inputs.iter().any(|input| self.is_normed(*input))
+            node.op.norm().is_some()
+                || is_arithmetic && node.inputs.iter().any(|input| self.is_normed(*input))
         })
     }
 
-    /// A copy of the routing of products of `x`, where it is made from the same norm by a router and its
-    /// top-k; otherwise itself.
+    /// A copy of the top-k that is the routing of products of `x`, and of the router before it where that
+    /// reads the same norm.
     fn routing(&mut self, routing: ValueId, x: ValueId) -> Result<ValueId, GraphError> {
-        let topk = self.producer(routing).filter(|node| node.op.router().is_some());
-        let router = topk.and_then(|topk| self.producer(topk.inputs[0]));
-        match (topk, router) {
-            (Some(topk), Some(router))
-                if router.op.matmul() == Some(MatMul::LINEAR)
-                    && router.inputs[0] == x
-                    && self.is_normed(x) =>
-            {
+        let Some(topk) = self.producer(routing).filter(|node| node.op.router().is_some()) else {
+            return Ok(self.renewed(routing));
+        };
+        let router = self.producer(topk.inputs[0]).filter(|router| {
+            router.op.matmul() == Some(MatMul::LINEAR) && router.inputs[0] == x && self.is_normed(x)
+        });
+        let logits = match router {
+            None => self.renewed(topk.inputs[0]),
+            Some(router) => {
                 let mut inputs = vec![self.input(x, Some(routing))?];
                 let new = self.renewed(router.output);
                 inputs.extend(self.builder.graph().nodes[new.0 as usize - 1].shrunk());
-                let logits = self.copy(router, &inputs, Some(routing))?;
-                self.copy(topk, &[logits], Some(routing))
+                self.copy(router, &inputs, Some(routing))?
             }
-            _ => Ok(self.renewed(routing)),
-        }
+        };
+        self.copy(topk, &[logits], Some(routing))
     }
 
     fn copy(

@@ -27,7 +27,7 @@ pub use error::GraphError;
 pub use lora_targets::{Branch, LoraTargetNode};
 pub use operand::{GraphMat, GraphRowOp, OperandRef, PanelBuffer};
 pub use ops::all::*;
-pub use ops::{Activations, Factor, MatrixRows, Op, OpKind};
+pub use ops::{Activations, Factor, MatrixRows, Normed, Op, OpKind};
 pub use parse::ParseError;
 pub use source::{EXPERT, RowSelect, TensorSource, of_expert};
 pub use uses::Uses;

@@ -2,9 +2,9 @@
 
 use kernmill_compiler::ir::expr;
 use kernmill_compiler::ir::{
-    Activations, Attention, Broadcast, Elementwise, Embed, ExpertSum, Factor, Graph, GraphBuilder,
-    GraphError, LayerNorm, MatMul, RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect,
-    SelectRows, TensorId, TensorSource, ValueId,
+    Activations, Attention, Elementwise, Embed, ExpertSum, Factor, Graph, GraphBuilder, GraphError, MatMul,
+    Norm, Normed, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows, TensorId,
+    TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_kernels_gen::expr::Expr;
@@ -289,7 +289,7 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
         model.b.node("logits", MatMul { x: Factor::F32(activations), ..MatMul::LINEAR }, &[x], &[unembed])?;
     if shape.twist.capped_logits {
         let expr = expr::parse("5 * tanh(x / 5)", &["x"]).expect("a constant expression");
-        logits = model.b.node("capped", Elementwise { expr }, &[logits], &[])?;
+        logits = model.b.node("capped", Elementwise::of(expr), &[logits], &[])?;
     }
     model.b.finish(logits)
 }
@@ -342,7 +342,7 @@ impl Model<'_> {
         let mut a = self.b.node(&name("attn"), attention, &[q, k, v], sinks.as_slice())?;
         if s.twist.gated_attention {
             let expr = expr::parse("x0 * sigmoid(x1)", &["x0", "x1"]).expect("a constant expression");
-            a = self.b.node(&name("gated"), Elementwise { expr }, &[a, q], &[])?;
+            a = self.b.node(&name("gated"), Elementwise::of(expr), &[a, q], &[])?;
         }
         let o = self.linear(&name("o"), a, s.hidden, s.attention_bias)?;
         let mut out = self.b.node(&name("attn_out"), Elementwise::add(), &[x, o], &[])?;
@@ -363,7 +363,7 @@ impl Model<'_> {
         let scale = self.vector(&name("scale.norm.weight"), self.shape.hidden);
         let vars = ["gate", "x", "scale"];
         let expr = expr::parse("sigmoid(gate) * x * scale", &vars).expect("a constant expression");
-        self.b.node(&name("gated_layer"), Broadcast { expr }, &[gate, x], &[scale])
+        self.b.node(&name("gated_layer"), Elementwise::spread(expr), &[gate, x], &[scale])
     }
 
     fn dense(&mut self, layer: usize, x: ValueId, inner: usize) -> Result<ValueId, GraphError> {
@@ -371,7 +371,7 @@ impl Model<'_> {
         let n = self.norm(&name("mlp_norm"), x)?;
         let gate = self.linear(&name("gate"), n, inner, false)?;
         let up = self.linear(&name("up"), n, inner, false)?;
-        let glu = Elementwise { expr: expr("silu(gate) * up") };
+        let glu = Elementwise::of(expr("silu(gate) * up"));
         let h = self.b.node(&name("h"), glu, &[gate, up], &[])?;
         let down = self.linear(&name("down"), h, self.shape.hidden, false)?;
         self.b.node(&name("mlp_out"), Elementwise::add(), &[x, down], &[])
@@ -397,7 +397,7 @@ impl Model<'_> {
         let gate = self.expert(&at, "gate", n, "gate_up", RowSelect::EVEN, [experts, inner, hidden])?;
         let up = self.expert(&at, "up", n, "gate_up", RowSelect::ODD, [experts, inner, hidden])?;
         let glu = "(clamp(up, -7, 7) + 1) * (min(gate, 7) * sigmoid(1.702 * min(gate, 7)))";
-        let h = self.b.node(&name("h"), Elementwise { expr: expr(glu) }, &[gate, up], &[])?;
+        let h = self.b.node(&name("h"), Elementwise::of(expr(glu)), &[gate, up], &[])?;
         let down = self.expert(&at, "down", h, "down", RowSelect::ALL, [experts, hidden, inner])?;
         let sum = self.b.node(&name("experts"), ExpertSum, &[down, topk], &[])?;
         self.b.node(&name("mlp_out"), Elementwise::add(), &[x, sum], &[])
@@ -438,16 +438,16 @@ impl Model<'_> {
         match norms {
             Norms::Rms => {
                 let weight = vector("weight", 0.0);
-                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
+                self.b.node(name, Norm { eps: 1e-5, of: Normed::Row }, &[x], &[weight])
             }
             Norms::RmsPlusOne => {
                 let weight = vector("one_less", 1.0);
-                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
+                self.b.node(name, Norm { eps: 1e-5, of: Normed::Row }, &[x], &[weight])
             }
-            Norms::RmsOfNoWeight => self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[]),
+            Norms::RmsOfNoWeight => self.b.node(name, Norm { eps: 1e-5, of: Normed::Row }, &[x], &[]),
             Norms::Layer => {
                 let tensors = [vector("weight", 0.0), vector("bias", 0.0)];
-                self.b.node(name, LayerNorm { eps: 1e-5 }, &[x], &tensors)
+                self.b.node(name, Norm { eps: 1e-5, of: Normed::Centred }, &[x], &tensors)
             }
         }
     }
@@ -455,7 +455,7 @@ impl Model<'_> {
     fn head_norm(&mut self, name: &str, x: ValueId) -> Result<ValueId, GraphError> {
         let head_dim = self.shape.head_dim;
         let weight = self.vector(&format!("{name}.weight"), head_dim);
-        self.b.node(name, RmsNorm { eps: 1e-5, head_dim: Some(head_dim) }, &[x], &[weight])
+        self.b.node(name, Norm { eps: 1e-5, of: Normed::Head(head_dim) }, &[x], &[weight])
     }
 
     fn linear(&mut self, name: &str, x: ValueId, n: usize, bias: bool) -> Result<ValueId, GraphError> {

@@ -5,7 +5,6 @@
 //! and a line of the list.
 
 mod bf16;
-mod broadcast;
 mod elementwise;
 mod embed;
 mod expert_sum;
@@ -14,12 +13,11 @@ mod kv;
 mod kv_integers;
 mod kv_plane;
 mod kv_store;
-mod layer_norm;
 pub(crate) mod linear;
+mod norm;
 mod operation;
 mod prelude;
 pub(crate) mod quantize;
-mod rms_norm;
 mod rope;
 mod round;
 mod select_row;
@@ -28,17 +26,15 @@ mod store;
 mod topk;
 pub(crate) mod transform;
 
-pub use broadcast::BroadcastRow;
 pub use elementwise::ElementwiseRow;
 pub use embed::EmbedRow;
 pub use expert_sum::ExpertSumRow;
 pub use hadamard::HadamardRow;
 pub use kv_store::KvStoreRow;
-pub use layer_norm::LayerNormRow;
 pub use linear::LinearRow;
+pub use norm::NormRow;
 pub(crate) use operation::RowOpCode;
 pub use operation::{RowOpFacts, RowWork};
-pub use rms_norm::RmsNormRow;
 pub use rope::{HeadRotation, RopePairs, RopeRow};
 pub use round::{RoundRow, RoundTo};
 pub use select_row::SelectRow;
@@ -100,15 +96,11 @@ row_ops! {
     /// A row of the embedding table.
     Embed(EmbedRow<V, O>),
     /// A norm: see docs/dev/numerics.md.
-    RmsNorm(RmsNormRow<V, O>),
-    /// A norm around the mean.
-    LayerNorm(LayerNormRow<V, O>),
+    Norm(NormRow<V, O>),
     /// f32 to fewer bits.
     Round(RoundRow<V>),
     /// An expression of f32.
-    Elementwise(ElementwiseRow<V>),
-    /// An expression of f32, some of it spread over the columns.
-    Broadcast(BroadcastRow<V, O>),
+    Elementwise(ElementwiseRow<V, O>),
     /// Rotates each head.
     Rope(RopeRow<V, O>),
     /// Each head through a Hadamard transform.

@@ -2,8 +2,8 @@
 
 use kernmill_compiler::ir::expr;
 use kernmill_compiler::ir::{
-    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, MatMul, RmsNorm, Role, Rope,
-    RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows, TensorId, TensorSource, ValueId,
+    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, MatMul, Norm, Normed, Role,
+    Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, SelectRows, TensorId, TensorSource, ValueId,
 };
 use kernmill_compiler::testing::Rng;
 use kernmill_plan::format::{BLOCK, WeightFormat};
@@ -208,7 +208,7 @@ impl Making<'_> {
                 2 => self.map("joined", units)?,
                 _ => {
                     let expr = expr::parse("silu(gate) * up", &["gate", "up"]).expect("a right expression");
-                    self.b.node("glu", Elementwise { expr }, units, &[])?
+                    self.b.node("glu", Elementwise::of(expr), units, &[])?
                 }
             },
             all => self.map("joined", all)?,
@@ -285,7 +285,7 @@ impl Making<'_> {
     fn norm(&mut self, x: ValueId) -> Made {
         let cols = self.cols(x);
         let weight = self.vector("norm.weight", cols);
-        self.b.node("norm", RmsNorm { eps: 1e-5, head_dim: None }, &[x], &[weight])
+        self.b.node("norm", Norm { eps: 1e-5, of: Normed::Row }, &[x], &[weight])
     }
 
     /// An expression of the inputs, whose results are small.
@@ -302,7 +302,7 @@ impl Making<'_> {
             text = self.rng.pick(&more).replace("{}", &format!("({text})")).replace("{x}", var);
         }
         let expr = expr::parse(&text, &vars).expect("a right expression");
-        self.b.node(name, Elementwise { expr }, inputs, &[])
+        self.b.node(name, Elementwise::of(expr), inputs, &[])
     }
 
     fn linear(&mut self, name: &str, x: ValueId, n: usize) -> Made {

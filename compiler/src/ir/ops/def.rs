@@ -11,7 +11,6 @@ use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{Graph, GraphMat, GraphRowOp, Node, Op, TensorId, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
 use kernmill_kernels_gen::expr::Expr;
-use kernmill_kernels_gen::row_op::{ElementwiseRow, RowPlace};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
@@ -36,17 +35,15 @@ pub trait OpDef {
     /// hand.
     fn eval(&self, state: &mut OpState, node: &Node) -> Data;
 
-    /// The expression of an elementwise op; variable i is input i. Its row operation, its step in an
-    /// epilogue, its micro-kernel and its cost follow from it.
+    /// The expression of an op that is elementwise in inputs of equal rows and columns; variable i is input
+    /// i. Its step in an epilogue follows from it.
     fn expr(&self) -> Option<Expr> {
         None
     }
 
     /// The row operation, for ops that may be in kernels over rows.
-    fn row_op(&self, node: &Node, _kernels: &dyn Packed) -> Option<GraphRowOp> {
-        let expr = self.expr()?;
-        let (inputs, out) = (node.inputs.clone(), RowPlace::Row(node.output));
-        Some(ElementwiseRow { expr, inputs, out }.into())
+    fn row_op(&self, _: &Node, _kernels: &dyn Packed) -> Option<GraphRowOp> {
+        None
     }
 
     /// The row operation on the results of an epilogue, for an op that is not elementwise. One that writes a

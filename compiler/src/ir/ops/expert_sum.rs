@@ -96,8 +96,13 @@ fn lower_moe(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     let gate = expert_linear(at, "gate", x, routing, (k, experts), (cols, None))?;
     let Type::F32(rows, hidden) = at.ty(gate) else { unreachable!("expert_linear makes f32") };
     let up = expert_linear(at, "up", x, routing, (k, experts), (cols, Some(hidden)))?;
-    let act =
-        at.push_as(Some("act"), Type::F32(rows, hidden), Elementwise { expr }.into(), vec![gate, up], vec![]);
+    let act = at.push_as(
+        Some("act"),
+        Type::F32(rows, hidden),
+        Elementwise::of(expr).into(),
+        vec![gate, up],
+        vec![],
+    );
     let down = expert_linear(at, "down", act, routing, (k, experts), (hidden, None))?;
     let Type::F32(_, out) = at.ty(down) else { unreachable!("expert_linear makes f32") };
     Ok(at.push(Type::F32(Rows::Tokens, out), ExpertSum, vec![down, routing], vec![]))

@@ -2,11 +2,10 @@
 //! ask about it, and the list of these files.
 //!
 //! [`OpDef`] is what an op says with its attributes at hand, [`Outline`] what holds for all of a kind: form,
-//! text, the spec language, places in kernels, samples. An op without an expression of its own also has a row
-//! operation, whose code is in `kernels-gen/src/row_op/`.
+//! text, the spec language, places in kernels, samples. What works on rows has a row operation, whose code is
+//! in `kernels-gen/src/row_op/`.
 
 mod attention;
-mod broadcast;
 mod def;
 mod elementwise;
 mod embed;
@@ -14,12 +13,11 @@ mod expert_sum;
 pub mod form;
 mod hadamard;
 pub mod keys;
-mod layer_norm;
 mod lora_shrink;
 mod matmul;
+mod norm;
 pub mod places;
 mod product;
-mod rms_norm;
 mod rope;
 mod round;
 mod router_topk;
@@ -32,6 +30,7 @@ pub use attention::attend;
 pub use def::{OpDef, OpKind, Outline, Packed};
 pub use keys::Activations;
 pub use matmul::{Factor, MatrixRows};
+pub use norm::Normed;
 pub(crate) use spec_node::SpecNode;
 
 use crate::ir::cursor::{LineCursor, unknown};
@@ -83,8 +82,7 @@ macro_rules! ops {
 
 ops! {
     embed::Embed,
-    rms_norm::RmsNorm,
-    layer_norm::LayerNorm,
+    norm::Norm,
     matmul::MatMul,
     round::Round,
     rope::Rope,
@@ -93,7 +91,6 @@ ops! {
     router_topk::RouterTopk,
     expert_sum::ExpertSum,
     elementwise::Elementwise,
-    broadcast::Broadcast,
     select_rows::SelectRows,
     lora_shrink::LoraShrink,
 }
@@ -142,13 +139,8 @@ impl Op {
     }
 
     /// The norm that the op is, if it is one.
-    pub fn norm(&self) -> Option<RmsNorm> {
-        if let Op::RmsNorm(op) = self { Some(*op) } else { None }
-    }
-
-    /// Whether the op is a norm.
-    pub fn is_norm(&self) -> bool {
-        matches!(self, Op::RmsNorm(_) | Op::LayerNorm(_))
+    pub fn norm(&self) -> Option<Norm> {
+        if let Op::Norm(op) = self { Some(*op) } else { None }
     }
 
     /// Whether the op reads the rows of a table.

@@ -10,7 +10,7 @@ use kernmill_kernels_gen::ukernel::map::MAX_INPUTS;
 pub(super) const MAX_OPERATORS: usize = 1024;
 
 /// Row-wise nodes as row operations. An elementwise node that one other elementwise node alone reads becomes
-/// part of its expression, as long as a micro-kernel takes so many inputs.
+/// part of its expression, where neither has vectors, as long as a micro-kernel takes so many inputs.
 ///
 /// # Errors
 /// The first node that has no row operation.
@@ -24,7 +24,7 @@ pub fn row_steps(
     for id in nodes {
         let node = kernels.graph().node(*id);
         let step = node.op.def().row_op(node, kernels).ok_or(*id)?;
-        let RowOp::Elementwise(ElementwiseRow { mut expr, mut inputs, out }) = step else {
+        let RowOp::Elementwise(ElementwiseRow { mut expr, mut inputs, vectors, out }) = step else {
             steps.push(step);
             continue;
         };
@@ -34,8 +34,9 @@ pub fn row_steps(
                 RowOp::Elementwise(ElementwiseRow {
                     expr: inner,
                     inputs: read,
+                    vectors: inner_vectors,
                     out: RowPlace::Row(value),
-                }) => {
+                }) if vectors.is_empty() && inner_vectors.is_empty() => {
                     let alone = uses.users(*value) == [*id] && !outputs.contains(value);
                     alone.then(|| merge(&expr, &inputs, *value, inner, read)).flatten()
                 }
@@ -50,7 +51,7 @@ pub fn row_steps(
                 None => at += 1,
             }
         }
-        steps.push(ElementwiseRow { expr, inputs, out }.into());
+        steps.push(ElementwiseRow { expr, inputs, vectors, out }.into());
     }
     Ok(steps)
 }

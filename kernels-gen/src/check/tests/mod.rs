@@ -9,7 +9,7 @@ use crate::kernel::{
     Tiling, ValId,
 };
 use crate::row_op::{
-    ElementwiseRow, EmbedRow, HeadRotation, RmsNormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow,
+    ElementwiseRow, EmbedRow, HeadRotation, NormRow, RopeRow, RoundRow, RoundTo, RowPlace, SelectRow,
     StoreRow,
 };
 use crate::ukernel::gemm_q8::DotStep;
@@ -106,7 +106,8 @@ fn needs_are_what_bodies_touch() {
 #[test]
 fn what_a_kernel_writes_first_it_does_not_need() {
     let add = |x: ValId, out| -> RowOp {
-        ElementwiseRow { expr: Expr::Var(0), inputs: vec![x], out: RowPlace::Row(out) }.into()
+        ElementwiseRow { expr: Expr::Var(0), inputs: vec![x], vectors: vec![], out: RowPlace::Row(out) }
+            .into()
     };
     let mut kernel = rows(Domain::Slots(2), RowType::F32(20), RowType::F32(20), add(0, 1));
     let Body::Rows { row_ops, .. } = &mut kernel.body else { unreachable!() };
@@ -313,7 +314,7 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
             |k| {
                 let expr = var(0) * var(1) * var(2);
                 nth(k, 0).epilogue[0] =
-                    ElementwiseRow { expr, inputs: Vec::new(), out: RowPlace::Results }.into();
+                    ElementwiseRow { expr, inputs: vec![], vectors: vec![], out: RowPlace::Results }.into();
             },
             "its expression reads 3 inputs, there are 2",
         ),
@@ -364,11 +365,13 @@ fn epilogues_and_row_ops_work_on_what_is_there() {
         (
             RowType::F32(24),
             RowType::F32(24),
-            RmsNormRow {
+            NormRow {
                 x: RowPlace::Row(x),
                 weight: Some(2),
+                bias: None,
                 eps: 0.0.into(),
                 head_dim: None,
+                is_centred: false,
                 out: RowPlace::Row(out),
             }
             .into(),

@@ -7,8 +7,8 @@ use crate::kernel::{
 };
 use crate::panel_kind::PanelKind;
 use crate::row_op::{
-    ElementwiseRow, HeadRotation, KvStoreRow, LinearRow, RmsNormRow, RopeRow, RoundRow, RoundTo,
-    RouterScores, RowPlace, SelectRow, StoreRow, TopKRow,
+    ElementwiseRow, HeadRotation, KvStoreRow, LinearRow, NormRow, RopeRow, RoundRow, RoundTo, RouterScores,
+    RowPlace, SelectRow, StoreRow, TopKRow,
 };
 use crate::ukernel::gemm_q8::DotStep;
 use kernmill_plan::adapter::MAX_RANK;
@@ -56,7 +56,8 @@ pub fn top_k(x: ValId, experts: usize, k: usize, out: ValId) -> TopKRow {
 
 fn norm(x: ValId, out: ValId) -> RowOp {
     let (x, out) = (RowPlace::Row(x), RowPlace::Row(out));
-    RmsNormRow { x, weight: Some(1), eps: 1e-5.into(), head_dim: None, out }.into()
+    NormRow { x, weight: Some(1), bias: None, eps: 1e-5.into(), head_dim: None, is_centred: false, out }
+        .into()
 }
 
 pub fn part(mats: Vec<Mat>, rows_per_item: usize, epilogue: Vec<RowOp>) -> MatrixPart {
@@ -106,7 +107,7 @@ pub fn gate_up() -> Kernel {
     };
     let product = var(0) * var(1);
     let epilogue = vec![
-        ElementwiseRow { expr: product, inputs: Vec::new(), out: RowPlace::Results }.into(),
+        ElementwiseRow { expr: product, inputs: vec![], vectors: vec![], out: RowPlace::Results }.into(),
         RoundRow { x: RowPlace::Results, to: RoundTo::Q8, out: 2 }.into(),
     ];
     Kernel {

@@ -131,7 +131,7 @@ impl<'c, 'a> EpilogueSteps<'c, 'a> {
         }
         if self.units > 1 || expr != Expr::Var(0) {
             let inputs = std::mem::take(&mut self.inputs);
-            self.steps.push(ElementwiseRow { expr, inputs, out: RowPlace::Results }.into());
+            self.steps.push(ElementwiseRow { expr, inputs, vectors: vec![], out: RowPlace::Results }.into());
         }
         self.units = 1;
         self.live = vec![(value, Expr::Var(0))];

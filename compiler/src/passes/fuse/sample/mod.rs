@@ -7,15 +7,15 @@
 mod facts;
 mod pattern;
 
-use super::guard::GuardCheck;
+use super::guard::{GuardCheck, Quantity};
 use super::rule::{FusionRule, PatternNode};
 use crate::ir::RowKind;
 use crate::ir::expr::ExprFunction;
 use crate::ir::ops::sample::{Sizes, TOP_K, expression};
 use crate::ir::{
-    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, LayerNorm, MatMul, OpKind,
-    RmsNorm, Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, Rows, SelectRows, TensorId,
-    TensorSource, Type, ValueId,
+    Attention, Elementwise, Embed, ExpertSum, Graph, GraphBuilder, GraphError, MatMul, Norm, Normed, OpKind,
+    Role, Rope, RopeParameters, RopeScaling, RouterTopk, RowSelect, Rows, SelectRows, TensorId, TensorSource,
+    Type, ValueId,
 };
 use crate::random::Rng;
 use facts::PatternValues;
@@ -26,6 +26,9 @@ use kernmill_plan::kv::{KvFormat, KvPair};
 use pattern::{HIDDEN, SamplePattern, WIDTHS};
 use std::collections::BTreeMap;
 
+/// Experts of a sample at most.
+const MOST_EXPERTS: usize = 256;
+
 /// A random model around the rule's pattern.
 ///
 /// # Errors
@@ -33,7 +36,7 @@ use std::collections::BTreeMap;
 pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
     let mut rng = Rng::new(seed);
     let sizes = Sizes {
-        experts: rng.pick(&[2, 3, 5, 8]),
+        experts: rng.pick(&[2, 3, 5, 8]).max(least_columns(rule)),
         kv_heads: rng.pick(&[1, 2]),
         group: rng.pick(&[1, 2, 3]),
         head_dim: rng.pick(&[16, 32, 32, 64, 64, 96, 128, 256]),
@@ -50,6 +53,15 @@ pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
         Make { b, x, sizes, format, experts_format, values: BTreeMap::new(), routing: None, facts, rng };
     make.pattern(&pattern)?;
     make.finish(rule, &pattern)
+}
+
+/// Columns that the rule's guards ask for, which are those of a router's scores in models with experts.
+fn least_columns(rule: &FusionRule) -> usize {
+    let least = rule.guards.iter().filter_map(|guard| match guard.check {
+        GuardCheck::Between { quantity: Quantity::Cols(_), min, .. } => Some(min),
+        _ => None,
+    });
+    least.max().unwrap_or(0).min(MOST_EXPERTS)
 }
 
 /// A random model whose one activation is a function.
@@ -74,7 +86,7 @@ pub fn sample_function(function: &ExprFunction, seed: u64) -> Result<Graph, Grap
     let scale = Expr::Const(rng.pick(&[1.0, 4.0, 40.0]));
     let scaled = |i| Expr::Binary(Binary::Mul, Box::new(scale.clone()), Box::new(Expr::Var(i)));
     let expr = function.body.substitute(&(0..params.len()).map(scaled).collect::<Vec<_>>());
-    let y = b.node("y", Elementwise { expr }, &params, &[])?;
+    let y = b.node("y", Elementwise::of(expr), &params, &[])?;
     let last = b.node("last", SelectRows, &[y], &[])?;
     let logits = linear(&mut b, "logits", last, 64)?;
     b.finish(logits)
@@ -131,7 +143,7 @@ impl Make {
                     // Not a projection itself, which another fusion might take together with the pattern's
                     // own nodes.
                     let x = self.linear(name, self.x, cols)?;
-                    self.b.node(&format!("{name}.silu"), Elementwise { expr: expression(1) }, &[x], &[])?
+                    self.b.node(&format!("{name}.silu"), Elementwise::of(expression(1)), &[x], &[])?
                 }
             }
         };
@@ -170,7 +182,7 @@ impl Make {
             "expert_linear" => self.expert_linear(name, inputs[0], inputs[1], self.facts.cols(name)),
             "rms_norm" => {
                 let weight = self.vector(&format!("{name}.norm.weight"), self.ty(inputs[0]).cols());
-                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: None }, inputs, &[weight])
+                self.b.node(name, Norm { eps: 1e-5, of: Normed::Row }, inputs, &[weight])
             }
             "layer_norm" => {
                 let cols = self.ty(inputs[0]).cols();
@@ -178,12 +190,12 @@ impl Make {
                 let vectors = vectors.iter().take(self.rng.below(3));
                 let tensors: Vec<TensorId> =
                     vectors.map(|what| self.vector(&format!("{name}.{what}"), cols)).collect();
-                self.b.node(name, LayerNorm { eps: 1e-5 }, inputs, &tensors)
+                self.b.node(name, Norm { eps: 1e-5, of: Normed::Centred }, inputs, &tensors)
             }
             "head_norm" => {
                 let head_dim = self.sizes.head_dim;
                 let weight = self.vector(&format!("{name}.norm.weight"), head_dim);
-                self.b.node(name, RmsNorm { eps: 1e-5, head_dim: Some(head_dim) }, inputs, &[weight])
+                self.b.node(name, Norm { eps: 1e-5, of: Normed::Head(head_dim) }, inputs, &[weight])
             }
             "embed" => {
                 let shape = [self.sizes.vocab, self.facts.cols(name)];
