@@ -15,9 +15,8 @@ use std::sync::OnceLock;
 
 /// Writes a random checkpoint or GGUF file of a model's true shapes, with a tokenizer, or an adapter
 ///
-/// A checkpoint is in the published layout and gets a `kernmill.toml`, its spec, and a config.json where a
-/// published class has such a graph, so that other programs read it, too. Routing is as lively as a trained
-/// model's, so that speed and memory are as they would be. The same seed gives the same bytes.
+/// A checkpoint is in the published layout, with its spec as `kernmill.toml` beside it. Routing is as lively
+/// as a trained model's, so that speed and memory are as they would be. The same seed gives the same bytes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/synth.txt"))]
 pub struct Synth {

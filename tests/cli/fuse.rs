@@ -23,6 +23,8 @@ fn check_holds_every_spec_against_the_interpreter() {
                 "mlp_gate_up",
                 "moe_down",
                 "moe_gate_up",
+                "moe_routed",
+                "moe_router",
                 "norm_quant",
                 "post_norm_add",
                 "qkv",
@@ -128,7 +130,7 @@ fn the_built_in_specs_are_listed_in_their_order() {
     assert_eq!((names.first(), names.last()), (Some(&"qkv_norm"), Some(&"shrink")), "{text}");
     let priorities: Vec<i64> =
         text.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
-    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 13, "{text}");
+    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 15, "{text}");
 }
 
 #[test]

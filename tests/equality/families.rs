@@ -83,13 +83,33 @@ fn models_of_parallel_blocks_have_their_bits() {
 }
 
 /// Routers with biases and scales, a shared expert with a gate; each router is in the kernel of its experts.
+const ROUTED: &str = include_str!("routed.toml");
+
 #[test]
 fn models_of_any_router_have_their_bits() {
-    const ROUTED: &str = include_str!("routed.toml");
     same_bits(ROUTED);
-    let graph = lower(&Spec::parse("routed.toml", ROUTED).unwrap()).unwrap();
+    assert_eq!(groups(ROUTED, ["moe_gate_up", "moe_down", "qkv_norm"]), [3; 3]);
+}
+
+/// Routers of many experts are steps of their own, shared out among the workers.
+#[test]
+fn routers_of_many_experts_have_their_bits() {
+    let many = ROUTED.replace("experts = 12", "experts = 80");
+    same_bits(&many);
+    assert_eq!(groups(&many, ["moe_router", "moe_routed", "moe_gate_up"]), [3, 3, 0]);
+    // One norm that router, experts and the shared expert read.
+    let own =
+        "  { out = \"s\", op = \"rms_norm\", input = \"residual\", weight = \"mlp_norm\", eps = \"eps\" },\n";
+    assert!(many.contains(own));
+    let shared = many.replace(own, "").replace("input = \"s\"", "input = \"n\"");
+    same_bits(&shared);
+    assert_eq!(groups(&shared, ["moe_router", "moe_routed", "moe_gate_up"]), [3, 3, 0]);
+}
+
+/// Groups that each of the rules makes of the model.
+fn groups<const N: usize>(spec: &str, rules: [&str; N]) -> [usize; N] {
+    let graph = lower(&Spec::parse("spec.toml", spec).unwrap()).unwrap();
     let compiled = compile(&graph, &options(Preset::Faithful, Level::V3)).unwrap();
-    let rules: Vec<&str> = compiled.fused.groups.iter().filter_map(|group| group.rule.as_deref()).collect();
-    let count = |name: &str| rules.iter().filter(|rule| **rule == name).count();
-    assert_eq!([count("moe_gate_up"), count("moe_down"), count("qkv_norm")], [3; 3], "{rules:?}");
+    let made: Vec<_> = compiled.fused.groups.iter().filter_map(|group| group.rule.as_deref()).collect();
+    rules.map(|rule| made.iter().filter(|made| **made == rule).count())
 }

@@ -295,7 +295,10 @@ fn every_built_in_fusion_is_left_out_by_a_test() {
         "qkv",
         "attention",
         "linear_residual",
+        // Models of many experts have it, in `routers`.
+        "moe_router",
         "moe_gate_up",
+        "moe_routed",
         "moe_down",
         "mlp_gate_up",
         // Every class fuses with it and without, in `families`.

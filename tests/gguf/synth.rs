@@ -47,6 +47,11 @@ fn plans_of_every_mix_hold_the_values_of_the_file_and_run() {
         "quantization_config": {"quant_method": "mxfp4"}"#;
     let llama3 = r#""rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
         "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}, "rope_theta": 500000.0"#;
+    let experts = r#""head_dim": 64, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256,
+        "norm_topk_prob": true"#;
+    let gemma = r#""head_dim": 64, "query_pre_attn_scalar": 64, "sliding_window": 16, "num_hidden_layers": 7,
+        "rope_local_base_freq": 10000.0, "rope_theta": 1e6, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+        "hidden_activation": "gelu_pytorch_tanh", "sliding_window_pattern": 6"#;
     let dir = tempfile::tempdir().unwrap();
     for (number, (class, own, types)) in [
         ("LlamaForCausalLM", llama3, "q4_k_m"),
@@ -58,6 +63,9 @@ fn plans_of_every_mix_hold_the_values_of_the_file_and_run() {
         ("GptOssForCausalLM", mixture, "mxfp4_moe"),
         ("GptOssForCausalLM", mixture, "q5_k_m"),
         ("LlamaForCausalLM", llama3, "q8_0"),
+        ("Qwen3ForCausalLM", r#""head_dim": 64"#, "q5_k_m"),
+        ("Qwen3MoeForCausalLM", experts, "q4_k_m"),
+        ("Gemma3ForCausalLM", gemma, "q4_k_m"),
     ]
     .into_iter()
     .enumerate()

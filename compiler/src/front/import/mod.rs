@@ -28,6 +28,7 @@ pub use error::{ImportError, Result};
 pub use gguf::from_gguf;
 use kernmill_checkpoint::Checkpoint;
 use stored::StoredTensors;
+pub(crate) use tensors::module_in_gguf;
 
 /// The spec, as TOML text, of the model called `name` that `config` (the text of a `config.json`) describes.
 /// Its tensors have the element type that the config states.

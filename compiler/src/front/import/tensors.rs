@@ -39,6 +39,12 @@ const MODULES: [(&str, &str, &str); 30] = [
     ("experts_up_bias", "-", "ffn_up_exps.bias!"),
 ];
 
+/// The name that GGUF files have for a module of a layer in published checkpoints.
+pub(crate) fn module_in_gguf(published: &str) -> Option<&'static str> {
+    let row = MODULES.iter().find(|row| row.1 == published)?;
+    Some(row.2).filter(|name| !name.ends_with(['!', '-']))
+}
+
 /// Modules that a class calls otherwise: pairs of a module and its name.
 pub(super) type OtherNames = &'static [(&'static str, &'static str)];
 

@@ -16,6 +16,7 @@ const CONTROL: i32 = 3;
 struct Described<'a> {
     graph: &'a Graph,
     attention: Vec<&'a Attention>,
+    /// RoPE of the layers that see everything, which has the largest base.
     rope: &'a RopeParameters,
     eps: f32,
     hidden: u32,
@@ -30,7 +31,7 @@ impl<'a> Described<'a> {
         Some(Described {
             graph,
             attention: attention.collect(),
-            rope: graph.ropes.first()?,
+            rope: graph.ropes.iter().max_by(|a, b| a.theta.total_cmp(&b.theta))?,
             eps: eps?,
             hidden: *table.shape.last()? as u32,
         })
@@ -49,6 +50,8 @@ impl<'a> Described<'a> {
         let has = |name| self.shape(name).is_some();
         match (has("attn_sinks.weight"), has("attn_q.bias") && !has("attn_output.bias")) {
             (true, _) => "gpt-oss",
+            _ if has("attn_q_norm.weight") && has("post_ffw_norm.weight") => "gemma3",
+            _ if has("attn_q_norm.weight") && has("ffn_gate_exps.weight") => "qwen3moe",
             _ if has("attn_q_norm.weight") => "qwen3",
             (false, true) => "qwen2",
             (false, false) => "llama",
@@ -71,6 +74,10 @@ impl<'a> Described<'a> {
         set("vocab_size", Key::Whole(self.graph.vocab as u32));
         set("rope.dimension_count", head_dim);
         set("rope.freq_base", Key::Number(self.rope.theta as f32));
+        let local = self.graph.ropes.iter().find(|rope| rope.theta < self.rope.theta);
+        local.into_iter().for_each(|rope| set("rope.freq_base_swa", Key::Number(rope.theta as f32)));
+        let window = self.attention.iter().find_map(|attention| attention.window);
+        window.into_iter().for_each(|window| set("attention.sliding_window", Key::Whole(window)));
         match self.rope.scaling {
             // Llama 3's is a tensor.
             RopeScaling::Plain | RopeScaling::Llama3 { .. } => {}
@@ -95,8 +102,6 @@ impl<'a> Described<'a> {
         set("expert_feed_forward_length", Key::Whole(rows as u32));
         set("expert_count", Key::Whole(experts as u32));
         set("expert_used_count", Key::Whole(used));
-        let window = self.attention.iter().find_map(|attention| attention.window);
-        window.into_iter().for_each(|window| set("attention.sliding_window", Key::Whole(window)));
         Some(())
     }
 }

@@ -108,7 +108,9 @@ fn plan(graph: &Graph, types: GgufTypes) -> Result<Vec<Planned>> {
     let names = TensorNames::of(graph).ok_or(SynthError::NoArchitecture)?;
     let layers = graph.nodes.iter().filter(|node| node.op.attention().is_some()).count();
     let mut named = Vec::new();
-    for (tensor, scatter) in graph.tensors.iter().zip(fill::scatters(graph)) {
+    for (tensor, mut scatter) in graph.tensors.iter().zip(fill::scatters(graph)) {
+        // Files have norms of 1 + w as the sums.
+        scatter.mean += tensor.plus;
         let unnamed = || SynthError::Unnamed { tensor: tensor.source.name.clone() };
         let (name, layer) = names.get(tensor).ok_or_else(unnamed)?;
         named.push((name, layer, tensor, scatter));

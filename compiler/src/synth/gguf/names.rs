@@ -1,6 +1,7 @@
 //! The names of a graph's tensors in GGUF files.
 
-use crate::ir::{Graph, RowSelect, Tensor};
+use crate::front::import::module_in_gguf;
+use crate::ir::{EXPERT, Graph, RowSelect, Tensor};
 
 pub(super) const EMBEDDINGS: &str = "token_embd.weight";
 pub(super) const UNEMBEDDING: &str = "output.weight";
@@ -13,38 +14,30 @@ const GLOBAL: [(&str, &str); 5] = [
     (FINAL_NORM, FINAL_NORM),
     (UNEMBEDDING, UNEMBEDDING),
 ];
-/// Modules of a layer, whose weight and bias are called after them in both.
-const MODULES: [(&str, &str); 11] = [
-    ("input_layernorm", "attn_norm"),
-    ("self_attn.q_proj", "attn_q"),
-    ("self_attn.k_proj", "attn_k"),
-    ("self_attn.v_proj", "attn_v"),
-    ("self_attn.o_proj", "attn_output"),
-    ("self_attn.q_norm", "attn_q_norm"),
-    ("self_attn.k_norm", "attn_k_norm"),
-    ("mlp.gate_proj", "ffn_gate"),
-    ("mlp.up_proj", "ffn_up"),
-    ("mlp.down_proj", "ffn_down"),
-    ("mlp.router", "ffn_gate_inp"),
-];
 const EXPERTS: &str = "mlp.experts.";
-/// The sinks of attention, which only mixtures have.
+/// The sinks of attention, which only GPT-OSS has.
 const SINKS: &str = "self_attn.sinks";
+/// A norm behind the MLP. Models with it have one behind attention, too.
+const POST_NORM: &str = "post_feedforward_layernorm.weight";
+/// The norm behind attention; of models without such, it is the one before the MLP.
+const SECOND_NORM: &str = "post_attention_layernorm.weight";
 
 /// Names by graph.
 pub(super) struct TensorNames<'a> {
     /// The tensor that the graph looks tokens up in.
     table: &'a str,
-    /// Whether the layers' second norm is called as in files of mixtures.
-    is_mixture: bool,
+    /// The name of [`SECOND_NORM`] in files.
+    second_norm: &'static str,
 }
 
 impl<'a> TensorNames<'a> {
     pub(super) fn of(graph: &'a Graph) -> Option<TensorNames<'a>> {
         let embed = graph.nodes.iter().find(|node| node.op.is_embed())?;
         let table = &graph.tensors[embed.tensors.first()?.0 as usize].source.name;
-        let is_mixture = graph.nodes.iter().any(|node| node.op.router().is_some());
-        Some(TensorNames { table, is_mixture })
+        let ends = |end: &str| graph.tensors.iter().any(|tensor| tensor.source.name.ends_with(end));
+        let is_behind = ends(SINKS) || ends(POST_NORM);
+        let second_norm = if is_behind { "post_attention_norm.weight" } else { "ffn_norm.weight" };
+        Some(TensorNames { table, second_norm })
     }
 
     /// The name of a tensor, and its layer; `None` if files have no name for it.
@@ -72,7 +65,8 @@ impl<'a> TensorNames<'a> {
 
     /// The name within a layer. Published experts have rows of gate and up by turns in one matrix.
     fn in_layer(&self, published: &str, rows: RowSelect) -> Option<String> {
-        if let Some(experts) = published.strip_prefix(EXPERTS) {
+        let grouped = published.strip_prefix(EXPERTS).filter(|rest| !rest.starts_with(EXPERT));
+        if let Some(experts) = grouped {
             let (matrix, end) = match experts.strip_suffix("_bias") {
                 Some(matrix) => (matrix, "bias"),
                 None => (experts.strip_suffix("_blocks").unwrap_or(experts), "weight"),
@@ -88,12 +82,13 @@ impl<'a> TensorNames<'a> {
         let own = match published {
             _ if rows != RowSelect::ALL => return None,
             SINKS => "attn_sinks.weight",
-            "post_attention_layernorm.weight" if self.is_mixture => "post_attention_norm.weight",
-            "post_attention_layernorm.weight" => "ffn_norm.weight",
+            SECOND_NORM => self.second_norm,
+            "pre_feedforward_layernorm.weight" => "ffn_norm.weight",
+            "mlp.router.weight" => "ffn_gate_inp.weight",
+            "mlp.router.bias" => "ffn_gate_inp.bias",
             _ => {
                 let (module, end) = published.rsplit_once('.')?;
-                let (_, own) = MODULES.iter().find(|(published, _)| *published == module)?;
-                return Some(format!("{own}.{end}"));
+                return Some(format!("{}.{end}", module_in_gguf(module)?));
             }
         };
         Some(own.to_owned())
