@@ -94,16 +94,28 @@ fn models_of_any_router_have_their_bits() {
 /// Routers of many experts are steps of their own, shared out among the workers.
 #[test]
 fn routers_of_many_experts_have_their_bits() {
-    let many = ROUTED.replace("experts = 12", "experts = 80");
-    same_bits(&many);
+    let many = ROUTED.replace("experts = 12", "experts = 256");
+    same_bits_in(&[Preset::Exact, Preset::Faithful], &many, "many experts");
     assert_eq!(groups(&many, ["moe_router", "moe_routed", "moe_gate_up"]), [3, 3, 0]);
-    // One norm that router, experts and the shared expert read.
-    let own =
-        "  { out = \"s\", op = \"rms_norm\", input = \"residual\", weight = \"mlp_norm\", eps = \"eps\" },\n";
-    assert!(many.contains(own));
-    let shared = many.replace(own, "").replace("input = \"s\"", "input = \"n\"");
+}
+
+/// One norm that the router, the experts and a shared expert read is an output of the kernel of the experts.
+#[test]
+fn shared_experts_have_their_bits() {
+    let own = r#"  { out = "s", op = "rms_norm", input = "residual", weight = "mlp_norm", eps = "eps" },
+"#;
+    let unit = r#"  { out = "shared_act", op = "elementwise", inputs = ["shared_up"], expr = "silu(shared_up)" },
+"#;
+    let tensors = "[layer.tensors]\n";
+    assert!([own, unit, tensors].iter().all(|text| ROUTED.contains(text)));
+    let gate = r#"  { out = "other", op = "linear", input = "s", weight = "other" },
+  { out = "shared_act", op = "glu", gate = "other", up = "shared_up", expr = "silu(gate) * up" },
+"#;
+    let other = r#"other = { from = "{layer}.other", shape = ["inner", "hidden"], format = "bf16" }"#;
+    let shared = ROUTED.replace(own, "").replace(unit, gate).replace("input = \"s\"", "input = \"n\"");
+    let shared = shared.replace(tensors, &format!("{tensors}{other}\n"));
     same_bits(&shared);
-    assert_eq!(groups(&shared, ["moe_router", "moe_routed", "moe_gate_up"]), [3, 3, 0]);
+    assert_eq!(groups(&shared, ["moe_gate_up", "mlp_gate_up", "moe_down", "norm_quant"]), [3, 3, 3, 0]);
 }
 
 /// Groups that each of the rules makes of the model.

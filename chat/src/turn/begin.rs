@@ -68,6 +68,11 @@ pub(super) fn begin(
             let prompt = format.prompt(vocabulary, conversation, known)?;
             // Nothing tells the model of functions: a turn can be held to a form, not to a call.
             grammar.tools.clear();
+            if grammar.choice.is_required() {
+                let what = "this model has no chat template, so that nothing tells it of tools: leave the \
+                            choice of tools out, or give a template with --chat-template";
+                return Err(TurnError::Choice(what.to_owned()));
+            }
             (prompt, grammar.text(None, vocabulary), AnswerReader::Plain { has_begun: false })
         }
     };

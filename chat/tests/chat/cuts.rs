@@ -292,6 +292,19 @@ fn a_turn_goes_on_in_an_answer() {
     }
 }
 
+/// Nothing tells a model without a template of tools.
+#[test]
+fn a_model_without_a_template_is_not_held_to_calls() {
+    let (vocabulary, _) = cut("Hi", &[], &mut Rng::with_seed(1), 2);
+    let f = Tool { name: "f".to_owned(), description: String::new(), parameters: None, strict: false };
+    let items = vec![Item::User { name: None, text: "Hi".to_owned() }];
+    let conversation = Conversation { items, tools: vec![f], ..Conversation::default() };
+    let options = TurnOptions { choice: ToolChoice::Required, ..TurnOptions::default() };
+    let made = format_of("plain", &vocabulary);
+    let refused = Turn::new(&vocabulary, &made, &conversation, &BTreeMap::new(), options, &[]).unwrap_err();
+    assert!(refused.to_string().contains("this model has no chat template"), "{refused}");
+}
+
 /// A vocabulary that finds Harmony's marks in a text.
 struct Marked(Cut);
 
