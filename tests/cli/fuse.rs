@@ -26,7 +26,10 @@ fn check_holds_every_spec_against_the_interpreter() {
                 "moe_routed",
                 "moe_router",
                 "norm_quant",
+                "post_mlp_gate_up",
                 "post_norm_add",
+                "post_qkv",
+                "post_qkv_norm",
                 "qkv",
                 "qkv_norm",
                 "routed_shrink",
@@ -127,10 +130,10 @@ fn trials_answer_in_lines_and_keep_to_their_memory() {
 fn the_built_in_specs_are_listed_in_their_order() {
     let text = kernmill(&["fuse", "list"]).text();
     let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
-    assert_eq!((names.first(), names.last()), (Some(&"qkv_norm"), Some(&"shrink")), "{text}");
+    assert_eq!((names.first(), names.last()), (Some(&"post_qkv_norm"), Some(&"shrink")), "{text}");
     let priorities: Vec<i64> =
         text.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
-    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 15, "{text}");
+    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 18, "{text}");
 }
 
 #[test]

@@ -134,13 +134,32 @@ impl<'g> Pass<'g> {
 
     /// The input of a shrink: a copy of a norm and of the arithmetic on its elements, or the value itself.
     fn input(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
-        let Some(node) = self.producer(x).filter(|_| self.is_normed(x)) else { return Ok(self.renewed(x)) };
+        let Some(node) = self.producer(x).filter(|_| self.is_normed(x)) else { return self.sum(x, routing) };
         let inputs = node.inputs.iter().map(|input| match node.op.norm().is_some() {
-            true => Ok(self.renewed(*input)),
+            true => self.sum(*input, routing),
             false => self.input(*input, routing),
         });
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         self.copy(node, &inputs, routing)
+    }
+
+    /// A copy of a sum with a norm, or the value itself: such a sum is part of the kernel that reads it.
+    fn sum(&mut self, x: ValueId, routing: Option<ValueId>) -> Result<ValueId, GraphError> {
+        let norm = |value: &ValueId| self.producer(*value).filter(|node| node.op.norm().is_some());
+        let Some(add) =
+            self.producer(x).filter(|node| node.is_add() && node.inputs.iter().any(|i| norm(i).is_some()))
+        else {
+            return Ok(self.renewed(x));
+        };
+        let norms: Vec<Option<&Node>> = add.inputs.iter().map(norm).collect();
+        let mut inputs = Vec::new();
+        for (input, norm) in add.inputs.iter().zip(norms) {
+            inputs.push(match norm {
+                Some(norm) => self.copy(norm, &[self.renewed(norm.inputs[0])], routing)?,
+                None => self.renewed(*input),
+            });
+        }
+        self.copy(add, &inputs, routing)
     }
 
     /// Whether a value is a norm's, or made of one by arithmetic on single elements.

@@ -10,8 +10,10 @@ use std::sync::{Arc, LazyLock};
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
-const BUILTIN: [(&str, &str); 15] = [
+const BUILTIN: [(&str, &str); 18] = [
+    ("post_qkv_norm", include_str!("../../../../model-specs/fused/post_qkv_norm.toml")),
     ("qkv_norm", include_str!("../../../../model-specs/fused/qkv_norm.toml")),
+    ("post_qkv", include_str!("../../../../model-specs/fused/post_qkv.toml")),
     ("qkv", include_str!("../../../../model-specs/fused/qkv.toml")),
     ("attention", include_str!("../../../../model-specs/fused/attention.toml")),
     ("linear_residual", include_str!("../../../../model-specs/fused/linear_residual.toml")),
@@ -19,6 +21,7 @@ const BUILTIN: [(&str, &str); 15] = [
     ("moe_gate_up", include_str!("../../../../model-specs/fused/moe_gate_up.toml")),
     ("moe_routed", include_str!("../../../../model-specs/fused/moe_routed.toml")),
     ("moe_down", include_str!("../../../../model-specs/fused/moe_down.toml")),
+    ("post_mlp_gate_up", include_str!("../../../../model-specs/fused/post_mlp_gate_up.toml")),
     ("mlp_gate_up", include_str!("../../../../model-specs/fused/mlp_gate_up.toml")),
     ("linear_combined", include_str!("../../../../model-specs/fused/linear_combined.toml")),
     ("logits", include_str!("../../../../model-specs/fused/logits.toml")),
