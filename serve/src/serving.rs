@@ -85,10 +85,13 @@ impl Serving {
     /// # Errors
     /// When an option of the configuration is out of its range.
     pub fn with_clock(engine: Engine, config: SchedulerConfig, clock: Clock) -> Result<Serving> {
-        let max_batch_tokens = config.max_batch_tokens.min(engine.chunk());
+        let whole_prompts = engine.model().whole_texts;
+        let max_batch_tokens = if whole_prompts { u32::MAX } else { config.max_batch_tokens };
+        let max_batch_tokens = max_batch_tokens.min(engine.chunk());
         let max_sequences = config.max_sequences.min(engine.sequences()).min(max_batch_tokens);
         let steps_in_flight = engine.most_in_flight();
-        let config = SchedulerConfig { max_batch_tokens, max_sequences, steps_in_flight, ..config };
+        let config =
+            SchedulerConfig { max_batch_tokens, max_sequences, steps_in_flight, whole_prompts, ..config };
         let scheduler = Scheduler::new(config).map_err(|error| Error::BadInput(error.to_string()))?;
         Ok(Serving {
             engine,

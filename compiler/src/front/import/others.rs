@@ -46,7 +46,6 @@ const MISSING: &[(&[&str], &[&str])] = &[
         ],
         &[IMAGES],
     ),
-    (&["BertModel", "BertForMaskedLM", "bert", "XLMRobertaModel", "xlm-roberta"], &[ENCODER]),
     (&["T5ForConditionalGeneration", "t5", "WhisperForConditionalGeneration", "whisper"], &[ENCODER]),
 ];
 

@@ -3,6 +3,7 @@
 
 use super::config::{ModelConfig, bad};
 use super::decoder::DecoderModel;
+use super::encoder::{EncoderTensor, EncoderTensors, WORDS};
 use super::error::{ImportError, Result};
 use super::tensors::{FileNames, ModelTensors, OtherNames, Part};
 use super::writer::{TIED, tensor};
@@ -48,6 +49,8 @@ pub(super) struct StoredTensors<'a> {
     /// Modules that the class calls otherwise than others do.
     names: OtherNames,
     naming: Naming,
+    /// How the names of an encoder's tensors begin.
+    prefix: String,
     embeddings: (String, String),
     /// The element type of a tensor that no header describes.
     stated: &'static str,
@@ -61,6 +64,31 @@ impl<'a> StoredTensors<'a> {
         inner: bool,
         checkpoint: Option<&'a Checkpoint>,
     ) -> Result<StoredTensors<'a>> {
+        let namings: &[Naming] = match inner {
+            true => &[Naming::Inside, Naming::InsideModel],
+            false => &[Naming::Own, Naming::Bare],
+        };
+        let has = |naming: &&Naming| {
+            checkpoint.is_some_and(|stored| stored.tensor(&naming.of(EMBEDDING)).is_some())
+        };
+        let naming = *namings.iter().find(has).unwrap_or(&namings[0]);
+        let mut stored = StoredTensors { names, naming, ..StoredTensors::unnamed(config, checkpoint)? };
+        stored.embeddings = stored.embedding_names(config)?;
+        Ok(stored)
+    }
+
+    /// The tensors of an encoder, whose names may all begin with that of the model within its class.
+    pub(super) fn of_encoder(
+        config: &ModelConfig,
+        checkpoint: Option<&'a Checkpoint>,
+    ) -> Result<StoredTensors<'a>> {
+        let names = || checkpoint.into_iter().flat_map(Checkpoint::names);
+        let prefix = names().find_map(|name| name.strip_suffix(WORDS)).unwrap_or_default().to_owned();
+        Ok(StoredTensors { prefix, ..StoredTensors::unnamed(config, checkpoint)? })
+    }
+
+    /// The tensors of `checkpoint` or those that `config` promises, by the names of their classes.
+    fn unnamed(config: &ModelConfig, checkpoint: Option<&'a Checkpoint>) -> Result<StoredTensors<'a>> {
         let layers = config.require_whole(&["num_hidden_layers"])?;
         if layers > MAX_LAYERS {
             return bad(format!("`num_hidden_layers` is {layers}: expected at most {MAX_LAYERS}"));
@@ -70,18 +98,9 @@ impl<'a> StoredTensors<'a> {
             (Err(ImportError::Unsupported { .. }), Some(_)) => "bf16",
             (Err(error), _) => return Err(error),
         };
-        let namings: &[Naming] = match inner {
-            true => &[Naming::Inside, Naming::InsideModel],
-            false => &[Naming::Own, Naming::Bare],
-        };
-        let has = |naming: &&Naming| {
-            checkpoint.is_some_and(|stored| stored.tensor(&naming.of(EMBEDDING)).is_some())
-        };
-        let naming = *namings.iter().find(has).unwrap_or(&namings[0]);
         let embeddings = (String::new(), String::new());
-        let mut stored = StoredTensors { checkpoint, layers, names, naming, embeddings, stated };
-        stored.embeddings = stored.embedding_names(config)?;
-        Ok(stored)
+        let prefix = String::new();
+        Ok(StoredTensors { checkpoint, layers, names: &[], naming: Naming::Own, prefix, embeddings, stated })
     }
 
     /// Whether the checkpoint has a tensor; `None` if nobody knows.
@@ -211,5 +230,19 @@ impl ModelTensors for StoredTensors<'_> {
         };
         let tensor = self.checkpoint.and_then(|checkpoint| checkpoint.tensor(&name));
         tensor.is_some_and(|tensor| tensor.encoding.format().is_some())
+    }
+}
+
+impl EncoderTensors for StoredTensors<'_> {
+    fn text(&self, tensor: &EncoderTensor, keys: &str) -> String {
+        let place = if tensor.in_layer { "encoder.layer.{layer}." } else { "" };
+        self.tensor(&format!("{}{place}{}", self.prefix, tensor.published), tensor.shape, keys)
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        let pooler = format!("{}pooler.", self.prefix);
+        let heads = [pooler.as_str(), "cls.", "lm_head."].into_iter();
+        let names = || self.checkpoint.into_iter().flat_map(Checkpoint::names);
+        heads.filter(|start| names().any(|name| name.starts_with(start))).map(str::to_owned).collect()
     }
 }
