@@ -144,7 +144,13 @@ impl Serving {
         }
         if request.prompt.len() > context as usize {
             let length = request.prompt.len();
-            let what = format!("the prompt has {length} tokens, the context holds {context}");
+            let what = match self.engine.model().whole_texts && self.engine.context() == self.engine.chunk() {
+                true => format!(
+                    "the text has {length} tokens, and the model reads texts whole, up to {context} tokens in a \
+                     step: --chunk raises that, where the model takes more"
+                ),
+                false => format!("the prompt has {length} tokens, the context holds {context}"),
+            };
             return Err(Error::BadInput(what));
         }
         if self.tokenizer.is_none() && !request.stop.is_empty() {

@@ -5,6 +5,7 @@ mod adapters;
 mod allowed;
 mod blocks;
 pub mod drafts;
+mod encoders;
 pub mod families;
 mod float_env;
 mod kv;

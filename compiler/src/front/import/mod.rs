@@ -71,7 +71,7 @@ fn encoder(
 ) -> Result<String> {
     known::check(config, ENCODER_KEYS, &[], checkpoint.is_some())?;
     let config = config.clone().with_defaults(&class.defaults());
-    let stored = StoredTensors::of_encoder(&config, checkpoint)?;
+    let stored = StoredTensors::of_encoder(&config, encoder::WORDS, checkpoint)?;
     class.encoder(&config)?.spec(name, &config, &stored)
 }
 

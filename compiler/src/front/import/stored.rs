@@ -3,7 +3,6 @@
 
 use super::config::{ModelConfig, bad};
 use super::decoder::DecoderModel;
-use super::encoder::{EncoderTensor, EncoderTensors, WORDS};
 use super::error::{ImportError, Result};
 use super::tensors::{FileNames, ModelTensors, OtherNames, Part};
 use super::writer::{TIED, tensor};
@@ -77,13 +76,15 @@ impl<'a> StoredTensors<'a> {
         Ok(stored)
     }
 
-    /// The tensors of an encoder, whose names may all begin with that of the model within its class.
+    /// The tensors of an encoder. The names of all may begin with that of the model within its class, as the
+    /// one that ends with `words` does.
     pub(super) fn of_encoder(
         config: &ModelConfig,
+        words: &str,
         checkpoint: Option<&'a Checkpoint>,
     ) -> Result<StoredTensors<'a>> {
-        let names = || checkpoint.into_iter().flat_map(Checkpoint::names);
-        let prefix = names().find_map(|name| name.strip_suffix(WORDS)).unwrap_or_default().to_owned();
+        let mut names = checkpoint.into_iter().flat_map(Checkpoint::names);
+        let prefix = names.find_map(|name| name.strip_suffix(words)).unwrap_or_default().to_owned();
         Ok(StoredTensors { prefix, ..StoredTensors::unnamed(config, checkpoint)? })
     }
 
@@ -149,6 +150,19 @@ impl<'a> StoredTensors<'a> {
 
     fn tensor(&self, from: &str, shape: &str, keys: &str) -> String {
         tensor(from, shape, keys, &self.formats(from))
+    }
+
+    /// A tensor of an encoder, as the spec writes it, with further keys, each behind a comma.
+    pub(super) fn prefixed(&self, name: &str, shape: &str, keys: &str) -> String {
+        self.tensor(&format!("{}{name}", self.prefix), shape, keys)
+    }
+
+    /// How the names begin of an encoder's tensors that are of a head.
+    pub(super) fn heads(&self) -> Vec<String> {
+        let pooler = format!("{}pooler.", self.prefix);
+        let names = || self.checkpoint.into_iter().flat_map(Checkpoint::names);
+        let is_there = |start: &&str| names().any(|name| name.starts_with(start));
+        [pooler.as_str(), "cls.", "lm_head."].into_iter().filter(is_there).map(str::to_owned).collect()
     }
 
     /// Names of the tensors of the embeddings and the unembedding.
@@ -230,19 +244,5 @@ impl ModelTensors for StoredTensors<'_> {
         };
         let tensor = self.checkpoint.and_then(|checkpoint| checkpoint.tensor(&name));
         tensor.is_some_and(|tensor| tensor.encoding.format().is_some())
-    }
-}
-
-impl EncoderTensors for StoredTensors<'_> {
-    fn text(&self, tensor: &EncoderTensor, keys: &str) -> String {
-        let place = if tensor.in_layer { "encoder.layer.{layer}." } else { "" };
-        self.tensor(&format!("{}{place}{}", self.prefix, tensor.published), tensor.shape, keys)
-    }
-
-    fn left_out(&self) -> Vec<String> {
-        let pooler = format!("{}pooler.", self.prefix);
-        let heads = [pooler.as_str(), "cls.", "lm_head."].into_iter();
-        let names = || self.checkpoint.into_iter().flat_map(Checkpoint::names);
-        heads.filter(|start| names().any(|name| name.starts_with(start))).map(str::to_owned).collect()
     }
 }
