@@ -17,6 +17,7 @@ fn check_holds_every_spec_against_the_interpreter() {
             "model-specs/fused",
             &[
                 "attention",
+                "linear_act",
                 "linear_combined",
                 "linear_residual",
                 "logits",
@@ -26,6 +27,7 @@ fn check_holds_every_spec_against_the_interpreter() {
                 "norm_quant",
                 "post_norm_add",
                 "qkv",
+                "qkv_alone",
                 "qkv_norm",
                 "routed_shrink",
                 "shrink",
@@ -128,7 +130,7 @@ fn the_built_in_specs_are_listed_in_their_order() {
     assert_eq!((names.first(), names.last()), (Some(&"qkv_norm"), Some(&"shrink")), "{text}");
     let priorities: Vec<i64> =
         text.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
-    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 13, "{text}");
+    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 15, "{text}");
 }
 
 #[test]

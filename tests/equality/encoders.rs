@@ -125,7 +125,8 @@ fn kernels_stay_inside_their_operands() {
             for flush in [Flush::End, Flush::Start] {
                 let config = GuardedConfig { context: 48, sequences: 4, workers: 1 + turn as u32, flush };
                 // SAFETY: the compiler of this process has just made the code.
-                let mut guarded = unsafe { Guarded::new(&compiled.program, weights.as_slice(), config).unwrap() };
+                let mut guarded =
+                    unsafe { Guarded::new(&compiled.program, weights.as_slice(), config).unwrap() };
                 let texts: Vec<(u32, &[u32])> = (0..).zip(case.texts(&lengths)).collect();
                 let what = format!("{}, {}, {flush:?}", preset.name(), level.name());
                 assert_bits(&guarded.run(&texts).unwrap(), &expected, 64, &what);

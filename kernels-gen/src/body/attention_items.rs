@@ -172,12 +172,7 @@ pub(super) fn first_in_view(e: &mut Emit, body: &AttentionBody, position: Value)
 
 /// The last position that a token at `position` sees; `end` is its sequence's last one, where it sees what
 /// follows.
-pub(super) fn last_in_view(
-    e: &mut Emit,
-    body: &AttentionBody,
-    position: Value,
-    end: Option<Value>,
-) -> Value {
+pub(super) fn last_in_view(e: &mut Emit, body: &AttentionBody, position: Value, end: Option<Value>) -> Value {
     match (end, body.window) {
         (None, _) => position,
         (Some(end), None) => end,

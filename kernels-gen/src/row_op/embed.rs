@@ -52,7 +52,11 @@ impl RowOpCode for EmbedRow {
         match self.positions {
             None => check.table(self.table, row_bytes, rows_together)?,
             Some(rows) => {
-                check.by_position(self.table, rows, rows.div_ceil(rows_together).saturating_mul(row_bytes))?;
+                check.by_position(
+                    self.table,
+                    rows,
+                    rows.div_ceil(rows_together).saturating_mul(row_bytes),
+                )?;
             }
         }
         check.writes(self.out, RowType::F32(n), site.rows)

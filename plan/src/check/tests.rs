@@ -44,7 +44,14 @@ fn contract(name: &str) -> Contract {
         "norm" => vec![rows(true), wanted(16, false)],
         _ => vec![wanted(16, true), wanted(f32_row_stride(40) as u64, false)],
     };
-    Contract { operands, scratch_bytes: 128, max_tokens: 8, max_context: 64, listed_tiles: 0, whole_texts: false }
+    Contract {
+        operands,
+        scratch_bytes: 128,
+        max_tokens: 8,
+        max_context: 64,
+        listed_tiles: 0,
+        whole_texts: false,
+    }
 }
 
 fn all_symbols() -> Vec<Symbol> {

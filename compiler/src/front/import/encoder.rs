@@ -152,7 +152,8 @@ impl EncoderModel {
         w.section("after", "");
         w.nodes(&[
             "out = \"last\", op = \"select_rows\", input = \"x\"".into(),
-            "out = \"vectors\", op = \"embedding\", input = \"last\", pool = \"mean\", normalise = false".into(),
+            "out = \"vectors\", op = \"embedding\", input = \"last\", pool = \"mean\", normalise = false"
+                .into(),
         ]);
         Ok(w.finish())
     }
@@ -178,5 +179,7 @@ fn norm(out: &str, input: &str, weight: &str) -> String {
 }
 
 fn linear(out: &str, input: &str) -> String {
-    format!("out = \"{out}\", op = \"linear\", input = \"{input}\", weight = \"{out}\", bias = \"{out}_bias\"")
+    format!(
+        "out = \"{out}\", op = \"linear\", input = \"{input}\", weight = \"{out}\", bias = \"{out}_bias\""
+    )
 }

@@ -75,12 +75,7 @@ fn encoder(
     class.encoder(&config)?.spec(name, &config, &stored)
 }
 
-fn decoder(
-    name: &str,
-    config: &ModelConfig,
-    inner: bool,
-    checkpoint: Option<&Checkpoint>,
-) -> Result<String> {
+fn decoder(name: &str, config: &ModelConfig, inner: bool, checkpoint: Option<&Checkpoint>) -> Result<String> {
     let stated = config.architecture()?;
     let Some(class) = classes()
         .find(|class| class.name == stated || class.model_type == stated || class.aliases.contains(&stated))

@@ -10,10 +10,12 @@ use std::sync::{Arc, LazyLock};
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
-const BUILTIN: [(&str, &str); 13] = [
+const BUILTIN: [(&str, &str); 15] = [
     ("qkv_norm", include_str!("../../../../model-specs/fused/qkv_norm.toml")),
     ("qkv", include_str!("../../../../model-specs/fused/qkv.toml")),
+    ("qkv_alone", include_str!("../../../../model-specs/fused/qkv_alone.toml")),
     ("attention", include_str!("../../../../model-specs/fused/attention.toml")),
+    ("linear_act", include_str!("../../../../model-specs/fused/linear_act.toml")),
     ("linear_residual", include_str!("../../../../model-specs/fused/linear_residual.toml")),
     ("moe_gate_up", include_str!("../../../../model-specs/fused/moe_gate_up.toml")),
     ("moe_down", include_str!("../../../../model-specs/fused/moe_down.toml")),

@@ -355,9 +355,9 @@ fn specs_take_their_places() {
         let set = FusedSet::builtin().with(specs).unwrap();
         set.names().map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
-    let rest = "linear_residual moe_gate_up moe_down mlp_gate_up linear_combined";
+    let rest = "linear_act linear_residual moe_gate_up moe_down mlp_gate_up linear_combined";
     let end = "post_norm_add norm_quant routed_shrink shrink";
-    assert_eq!(names(vec![]), format!("qkv_norm qkv attention {rest} logits {end}"));
+    assert_eq!(names(vec![]), format!("qkv_norm qkv qkv_alone attention {rest} logits {end}"));
     assert_eq!(
         names(vec![
             spec("a", ""),
@@ -365,12 +365,15 @@ fn specs_take_their_places() {
             spec("c", "before = \"d\""),
             spec("d", "after = \"logits\"")
         ]),
-        format!("a qkv_norm qkv attention b {rest} logits c d {end}")
+        format!("a qkv_norm qkv qkv_alone attention b {rest} logits c d {end}")
     );
-    assert_eq!(names(vec![spec("logits", "")]), format!("qkv_norm qkv attention {rest} logits {end}"));
+    assert_eq!(
+        names(vec![spec("logits", "")]),
+        format!("qkv_norm qkv qkv_alone attention {rest} logits {end}")
+    );
     assert_eq!(
         names(vec![spec("logits", "priority = 9999")]),
-        format!("logits qkv_norm qkv attention {rest} {end}")
+        format!("logits qkv_norm qkv qkv_alone attention {rest} {end}")
     );
     // The specs of a plan are in order already.
     let set = FusedSet::builtin().with(vec![spec("c", "after = \"logits\"")]).unwrap();
