@@ -128,7 +128,7 @@ const BUFFER_SUFFIXES: [&str; 8] = [
     ".rotary_emb.sin_cached",
     ".masked_bias",
     ".attn.causal_mask",
-    ".embeddings.position_ids",
+    "embeddings.position_ids",
     "rope_freqs.weight",
 ];
 

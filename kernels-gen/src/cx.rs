@@ -100,6 +100,11 @@ impl Cx<'_> {
         self.arg_u32(e, offset_of!(Args, positions), row)
     }
 
+    /// Last position of a batch row's sequence in the batch.
+    pub fn last_position(&self, e: &mut Emit, row: Value) -> Value {
+        self.arg_u32(e, offset_of!(Args, last_positions), row)
+    }
+
     /// Batch row of a wanted row.
     pub fn logit_index(&self, e: &mut Emit, row: Value) -> Value {
         self.arg_u32(e, offset_of!(Args, logit_index), row)

@@ -248,7 +248,9 @@ pub struct AttentionBody {
     pub scale: FloatBits,
     /// Scores go through `cap * tanh(score / cap)`.
     pub softcap: Option<FloatBits>,
-    /// Keys in view.
+    /// Whether a token sees no token behind it; else it sees its whole sequence.
+    pub causal: bool,
+    /// Keys in view, the token's own included; on either side of it, where it is not causal.
     pub window: Option<u32>,
     /// Tokens of a sequence that a work item takes through the keys together.
     pub tile_tokens: usize,

@@ -44,6 +44,8 @@ pub struct Args {
     /// all. Only a step gets a list whose kernel has as many tiles
     /// ([`crate::contract::Contract::listed_tiles`]) as the vocabulary.
     pub logit_tiles: *const u32,
+    /// `[T]` last position of each token's sequence in this batch, for attention that sees what follows.
+    pub last_positions: *const u32,
 }
 
 /// The inputs of one worker's part of a step.
@@ -87,7 +89,7 @@ pub type KernelFn = unsafe extern "C" fn(args: *const Args, worker: *const Worke
 
 /// Version of everything a kernel and its caller agree on: bump on any change of [`Args`], [`Worker`],
 /// layouts or contracts.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// One entry of a routing row: a token's chosen expert. A row is `[top_k]` of these in order of choice.
 #[repr(C)]

@@ -27,6 +27,8 @@ pub struct Contract {
     /// Tiles of 16 rows of its matrix, where the kernel computes only those that
     /// [`crate::abi::Args::logit_tiles`] lists; 0 where it knows of no list.
     pub listed_tiles: u32,
+    /// Whether the kernel reads what follows a token, so that a text is in one batch whole.
+    pub whole_texts: bool,
 }
 
 /// The demand on an operand.

@@ -43,6 +43,8 @@ pub struct ModelInfo {
     pub output: ModelOutput,
     /// Longest context, in tokens.
     pub max_context: u32,
+    /// Whether tokens see those that follow, so that a text runs whole in one batch and never goes on.
+    pub whole_texts: bool,
     /// Attention layers.
     pub kv: KvLayers,
     /// Rotary tables that [`Operand::Rope`] refers to.

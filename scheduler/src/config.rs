@@ -26,6 +26,8 @@ pub struct SchedulerConfig {
     /// Steps that are on their way at once, where an engine begins one before another has ended: 1 to 64.
     /// Answers are then split among them.
     pub steps_in_flight: u32,
+    /// Whether a prompt runs in one step whole, or as many pieces as suit.
+    pub whole_prompts: bool,
     /// Requests that wait at once. A tenant that uses less than its part may go beyond, up to twice as many.
     pub max_queue: u32,
     /// By class ([`Class::index`](crate::Class::index)): the longest estimated wait at which a request is
@@ -69,6 +71,7 @@ impl Default for SchedulerConfig {
             max_batch_tokens: 512,
             max_sequences: SEQUENCES,
             steps_in_flight: 1,
+            whole_prompts: false,
             max_queue: 256,
             max_wait: [None, None, Some(Duration::from_secs(60))],
             max_stall: Duration::from_millis(500),

@@ -84,6 +84,15 @@ impl SchedulerState {
         }
     }
 
+    /// Tokens of a piece of `pending` ones, of which a step takes `room`; none where a prompt runs whole and
+    /// does not fit.
+    pub fn piece(&self, pending: u32, room: u32) -> Option<u32> {
+        match self.config.whole_prompts {
+            true => (pending <= room).then_some(pending),
+            false => Some(pending.min(room)),
+        }
+    }
+
     /// Seconds of a time, which does not go back.
     pub fn at(&mut self, now: Duration) -> f64 {
         self.now = self.now.max(seconds(now));

@@ -85,10 +85,13 @@ impl Serving {
     /// # Errors
     /// When an option of the configuration is out of its range.
     pub fn with_clock(engine: Engine, config: SchedulerConfig, clock: Clock) -> Result<Serving> {
-        let max_batch_tokens = config.max_batch_tokens.min(engine.chunk());
+        let whole_prompts = engine.model().whole_texts;
+        let max_batch_tokens = if whole_prompts { u32::MAX } else { config.max_batch_tokens };
+        let max_batch_tokens = max_batch_tokens.min(engine.chunk());
         let max_sequences = config.max_sequences.min(engine.sequences()).min(max_batch_tokens);
         let steps_in_flight = engine.most_in_flight();
-        let config = SchedulerConfig { max_batch_tokens, max_sequences, steps_in_flight, ..config };
+        let config =
+            SchedulerConfig { max_batch_tokens, max_sequences, steps_in_flight, whole_prompts, ..config };
         let scheduler = Scheduler::new(config).map_err(|error| Error::BadInput(error.to_string()))?;
         Ok(Serving {
             engine,
@@ -141,7 +144,13 @@ impl Serving {
         }
         if request.prompt.len() > context as usize {
             let length = request.prompt.len();
-            let what = format!("the prompt has {length} tokens, the context holds {context}");
+            let what = match self.engine.model().whole_texts && self.engine.context() == self.engine.chunk() {
+                true => format!(
+                    "the text has {length} tokens, and the model reads texts whole, up to {context} tokens in a \
+                     step: --chunk raises that, where the model takes more"
+                ),
+                false => format!("the prompt has {length} tokens, the context holds {context}"),
+            };
             return Err(Error::BadInput(what));
         }
         if self.tokenizer.is_none() && !request.stop.is_empty() {

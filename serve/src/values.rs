@@ -50,6 +50,8 @@ impl Wanted {
 pub(crate) enum ValueMaker {
     Vector {
         form: VectorForm,
+        /// Whether the model's texts run whole.
+        whole: bool,
         dimensions: usize,
         sum: VectorSum,
         /// Rows of the step at hand, in the order in which workers hand them out.
@@ -68,6 +70,7 @@ impl ValueMaker {
         match (wanted, model.vectors()) {
             (Wanted::Vector { dimensions }, Some(form)) => Some(ValueMaker::Vector {
                 form,
+                whole: model.whole_texts,
                 dimensions: dimensions.map_or(model.row_width(), |dimensions| dimensions as usize),
                 sum: VectorSum::new(form),
                 rows: Vec::new(),
@@ -83,7 +86,7 @@ impl ValueMaker {
 
     /// Whether it needs rows of tokens whose keys and values may be cached.
     pub fn needs_all(&self) -> bool {
-        matches!(self, ValueMaker::Vector { form, .. } if form.pooling != Pooling::Last)
+        matches!(self, ValueMaker::Vector { form, whole, .. } if *whole || form.pooling != Pooling::Last)
     }
 
     /// Rows that a part of the prompt is to give.

@@ -164,7 +164,9 @@ fn tied_embeddings_in_blocks_are_packed_once() {
         let case = Case::new(shape, 1, 1);
         let compiled = case.compile(&options(Preset::Faithful, Level::V3));
         let (graph, layout) = (&compiled.fused.graph, &compiled.layout);
-        let table = graph.nodes.iter().find(|node| node.op == Embed.into()).expect("there is one").tensors[0];
+        let table =
+            graph.nodes.iter().find(|node| node.op == Embed::default().into()).expect("there is one").tensors
+                [0];
         let unembed =
             graph.nodes.iter().find(|node| node.output == graph.output).expect("there is one").tensors[0];
         (layout.placement(table), layout.placement(unembed), layout.bytes)

@@ -37,9 +37,13 @@ fn same_bits_in(presets: &[Preset], spec: &str, name: &str) {
     for &preset in presets {
         let expected = case.expected(preset);
         for (turn, level) in Level::supported().into_iter().enumerate() {
-            let (threads, pieces) = [(2, [19, 1, 7]), (1, [45, 1, 1]), (5, [7, 7, 7])][turn % 3];
+            let (threads, mut pieces) = [(2, [19, 1, 7]), (1, [45, 1, 1]), (5, [7, 7, 7])][turn % 3];
+            let mut chunk = 32;
+            if case.graph.whole_texts() {
+                (pieces, chunk) = ([45; 3], 45);
+            }
             for fuse in [true, false] {
-                let compiled = case.compile(&CompilerOptions { fuse, ..options(preset, level) });
+                let compiled = case.compile(&CompilerOptions { fuse, chunk, ..options(preset, level) });
                 let image = image_of(compiled.program.clone(), model.pack(&compiled));
                 let actual = logits(&mut engine(&image, threads, 1, None), &case.tokens, &pieces);
                 let what = format!("{name}: {}, {}, fuse {fuse}", preset.name(), level.name());

@@ -5,6 +5,7 @@ mod adapters;
 mod allowed;
 mod blocks;
 pub mod drafts;
+mod encoders;
 pub mod families;
 mod float_env;
 mod kv;
@@ -296,7 +297,10 @@ fn every_built_in_fusion_is_left_out_by_a_test() {
         "qkv_norm",
         "post_qkv",
         "qkv",
+        // Encoders fuse with it and without, in `families`; so with `linear_act`.
+        "qkv_alone",
         "attention",
+        "linear_act",
         "linear_residual",
         // Models of many experts have it, in `routers`.
         "moe_router",

@@ -49,7 +49,7 @@ fn rows_of_tables_with_blocks_are_their_elements() {
 
 /// A kernel that looks up rows of `n`, which are operand 1, in the table that is operand 0.
 fn kernel(format: WeightFormat, n: usize, tokens: usize) -> Kernel {
-    let embed = EmbedRow { table: 0, format, row_bytes: format.tile(n).bytes(), out: 0 };
+    let embed = EmbedRow { table: 0, format, row_bytes: format.tile(n).bytes(), positions: None, out: 0 };
     Kernel {
         vals: vec![Val { row: RowType::F32(n), home: Home::Operand(1) }],
         prologue: Vec::new(),
@@ -79,6 +79,7 @@ fn run(code: &Code, table: &Fenced, ids: &[u32], n: usize) -> Vec<f32> {
         adapter_runs: null(),
         adapter_tiles: 0,
         logit_tiles: null(),
+        last_positions: null(),
         logit_tile_count: 0,
     };
     let counters = [const { AtomicU32::new(0) }; COUNTERS];

@@ -150,6 +150,7 @@ fn written(
         adapter_runs: zeros.as_ptr(),
         adapter_tiles: 0,
         logit_tiles: std::ptr::null(),
+        last_positions: std::ptr::null(),
         logit_tile_count: 0,
     };
     let worker = Worker {

@@ -7,14 +7,17 @@ use serde_json::{Value, json};
 
 /// Keys that change nothing of what a text model computes: tokens, training, the way it is run, images, and
 /// the types of tensors, which the checkpoint's headers say.
-const WITHOUT_EFFECT: [&str; 28] = [
+const WITHOUT_EFFECT: [&str; 31] = [
     "attention_dropout",
+    "attention_probs_dropout_prob",
     "boi_token_index",
     "bos_token_id",
+    "classifier_dropout",
     "dtype",
     "embd_pdrop",
     "eoi_token_index",
     "eos_token_id",
+    "hidden_dropout_prob",
     "image_token_index",
     "initializer_range",
     "mm_tokens_per_image",

@@ -1,5 +1,6 @@
 """Makes small random models of the architectures that `kernmill import` reads, as transformers itself saves them, and their logits:
-<name>/{config.json, model.safetensors, oracle.safetensors} in an archive. The last has `tokens` i32 [T] and `logits` f32 [T, vocab].
+<name>/{config.json, model.safetensors, oracle.safetensors} in an archive. The last has `tokens` i32 [T] and `logits` f32 [T, vocab]; of encoders
+these are the last hidden states, f32 [T, hidden].
 
     python tools/oracle/make_imports.py tests/fixtures/imports.tar [NAME ...]
 
@@ -25,6 +26,8 @@ SIZES = dict(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_lay
              num_key_value_heads=2, max_position_embeddings=512, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 WIDE = SIZES | dict(head_dim=32)
 FOUR = dict(num_hidden_layers=4)
+ENCODER = dict(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=80,
+               layer_norm_eps=1e-6)
 
 
 def bf16(name: str) -> torch.dtype:
@@ -33,6 +36,10 @@ def bf16(name: str) -> torch.dtype:
 
 def bf16_but_norms(name: str) -> torch.dtype:
     return torch.float32 if any(part in name for part in ("norm", "router", "sinks")) else torch.bfloat16
+
+
+def f32(name: str) -> torch.dtype:
+    return torch.float32
 
 
 def vision(model_type: str) -> dict:
@@ -114,7 +121,14 @@ CASES = {
                                  attention_bias=True, routed_scaling_factor=1.5), bf16_but_norms, ()),
     "ernie-moe": (t.Ernie4_5_MoeForCausalLM,
                   t.Ernie4_5_MoeConfig(**SIZES, moe_num_experts=4, moe_k=2, moe_intermediate_size=32), bf16_but_norms, ()),
+    "bert": (t.BertModel, t.BertConfig(**ENCODER), f32, ()),
+    "bert-masked": (t.BertForMaskedLM, t.BertConfig(**ENCODER, hidden_act="relu"), bf16, ()),
+    "roberta": (t.RobertaModel, t.RobertaConfig(**ENCODER, type_vocab_size=1), lambda name: torch.float16, ()),
+    "xlm-roberta": (t.XLMRobertaModel, t.XLMRobertaConfig(**ENCODER, hidden_act="gelu_new"), f32, ()),
 }
+
+
+ENCODERS = (t.BertModel, t.RobertaModel, t.XLMRobertaModel)
 
 
 def is_transposed(name: str, model: torch.nn.Module) -> bool:
@@ -134,7 +148,7 @@ def randomise(model: torch.nn.Module, seed: int, dtype_of) -> None:
         noise = torch.randn(parameter.shape, generator=generator)
         if "correction_bias" in name:
             values = 0.1 * noise
-        elif "norm" in name:
+        elif "norm" in name.lower() and not name.endswith(".bias"):
             values = (0 if type(model).__name__.startswith("Gemma") else 1) + 0.2 * noise
         elif parameter.dim() == 1 or name.endswith("_bias"):
             values = 0.3 * noise
@@ -161,6 +175,9 @@ def logits_of(model: torch.nn.Module, tokens: torch.Tensor) -> tuple[torch.Tenso
                 best = scores.topk(router.top_k + 1).values
                 gaps.append((best[:, -2] - best[:, -1]).min().item())
             module.register_forward_hook(watch)
+    body = model.base_model
+    if isinstance(body, ENCODERS):
+        return body(tokens[None].long()).last_hidden_state[0].float(), 1.0
     logits = model(tokens[None].long(), use_cache=False).logits[0].float()
     return logits, min(gaps, default=1.0)
 
@@ -176,6 +193,9 @@ def make(name: str, out: Path, seed: int) -> None:
         randomise(model, seed, dtype_of)
         generator = torch.Generator().manual_seed(seed)
         tokens = torch.randint(SIZES["vocab_size"], (TOKENS,), generator=generator, dtype=torch.int32)
+        if "oberta" in name:
+            # A text has no padding, which has a position of its own.
+            tokens[tokens == config.pad_token_id] += 1
         logits, gap = logits_of(model, tokens)
         seed += 1000
     for parameter_name, parameter in [*model.named_parameters(), *biases_of_choice(model)]:

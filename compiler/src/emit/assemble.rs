@@ -31,6 +31,7 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
             None => ModelOutput::Logits,
         },
         max_context: graph.max_context as u32,
+        whole_texts: graph.whole_texts(),
         kv: kv_layers(graph),
         ropes: ropes.collect(),
         decode_bytes: decode_bytes(graph, layout),
@@ -49,7 +50,7 @@ fn kv_layers(graph: &Graph) -> KvLayers {
     KvLayers {
         full: geometry(LayerKind::Full),
         sliding: geometry(LayerKind::Sliding),
-        layers: attentions().map(|a| KvLayer { kind: a.layer_kind(), window: a.window }).collect(),
+        layers: attentions().map(|a| KvLayer { kind: a.layer_kind(), window: a.kept() }).collect(),
     }
 }
 

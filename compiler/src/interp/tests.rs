@@ -174,12 +174,13 @@ fn attention_is_softmax() {
                 head_dim,
                 scale: 0.35,
                 softcap: None,
+                causal: true,
                 window,
                 kv: formats,
             };
             let capped = Attention { softcap: Some(2.0), ..plain.clone() };
             for (a, sinks) in [(&plain, None), (&plain, Some(sinks.as_slice())), (&capped, None)] {
-                let got = attend(a, &kv, &q, pos, sinks);
+                let got = attend(a, &kv, &q, a.view(pos, pos), sinks);
                 for (got, want) in got.iter().zip(naive(a, &kv, &q, pos, sinks)) {
                     let what = format!("{format:?} pos {pos} window {window:?}: {got} {want}");
                     assert!((f64::from(*got) - want).abs() < allowed, "{what}");

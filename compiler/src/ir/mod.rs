@@ -321,3 +321,10 @@ pub struct Graph {
     /// How vectors are made of the output's rows; `None` where they are logits.
     pub vectors: Option<VectorForm>,
 }
+
+impl Graph {
+    /// Whether tokens see those that follow, so that a text runs whole in one batch.
+    pub fn whole_texts(&self) -> bool {
+        self.nodes.iter().filter_map(|node| node.op.attention()).any(|attention| !attention.causal)
+    }
+}

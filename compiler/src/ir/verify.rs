@@ -89,6 +89,14 @@ impl Graph {
                     table.name, table.shape[0], self.vocab
                 ));
             }
+            if let (true, [table]) = (node.op.is_embed_of_positions(), tensors.as_slice())
+                && (table.role != Role::Table || table.shape[0] < self.max_context)
+            {
+                return error(format!(
+                    "@{} has {} rows, the context {} positions",
+                    table.name, table.shape[0], self.max_context
+                ));
+            }
         }
         Ok(())
     }
@@ -122,6 +130,10 @@ impl Graph {
     }
 
     fn verify_output(&self) -> Result<(), GraphError> {
+        if self.whole_texts() && self.vectors.is_none() {
+            let message = "logits behind attention that is not causal, expected vectors";
+            return Err(GraphError::new("output", message));
+        }
         let found = self.values.get(self.output.0 as usize);
         let cols = match (self.vectors, found.map(|value| value.ty)) {
             (Some(_), Some(ty)) => ty.cols(),

@@ -205,7 +205,12 @@ fn attention(
         most if rows.tokens * heads >= workers * ITEMS_PER_WORKER * most => most,
         _ => 1,
     };
-    let seen = |at: usize| body.window.map_or(at, |window| at.min(window as usize));
+    // Where tokens see what follows, about twice the window, or the whole text.
+    let (at_least, sides) = if body.causal { (0, 1) } else { (rows.depth + rows.tokens, 2) };
+    let seen = |at: usize| {
+        let at = at.max(at_least);
+        body.window.map_or(at, |window| at.min(window as usize * sides))
+    };
     let last = seen(rows.depth + rows.tokens);
     let segments = match (rows.tokens, body.max_segments, body.window) {
         (1, 2.., None) => last.div_ceil(ATTENTION_SEGMENT),

@@ -53,7 +53,9 @@ pub(super) fn scatters(graph: &Graph) -> Vec<Scatter> {
             let tensor = &graph.tensors[id.0 as usize];
             scatters[id.0 as usize] = match &node.op {
                 op if op.norm().is_some() && i == 0 => Scatter { mean: 1.0 - tensor.plus, std: 0.05 },
-                op if op.attention().is_some() || op.is_embed() => Scatter { mean: 0.0, std: 1.0 },
+                op if op.attention().is_some() || tensor.role == Role::Table => {
+                    Scatter { mean: 0.0, std: 1.0 }
+                }
                 _ if i > 0 || tensor.role == Role::Vector => Scatter { mean: 0.0, std: BIAS_STD },
                 _ => Scatter { mean: 0.0, std: matrix_std(tensor, is_residual.then_some(additions)) },
             };

@@ -143,9 +143,10 @@ fn find<'a>(checkpoint: &'a Checkpoint, tensor: &Tensor, name: &str) -> Result<T
 }
 
 fn check_shape(tensor: &Tensor, view: &TensorView<'_>, shape: &[usize]) -> Result<()> {
-    // A vector may be stored as a matrix of one row.
-    let is_row = tensor.role == Role::Vector && view.shape.len() == 2 && view.shape[0] == 1;
-    if view.shape == shape || is_row && view.shape[1..] == *shape {
+    // A vector may be stored as a matrix, row by row.
+    let by_rows = tensor.role == Role::Vector && view.shape.len() == 2;
+    let elements = view.shape.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
+    if view.shape == shape || by_rows && elements == Some(shape[0]) {
         return Ok(());
     }
     Err(CheckpointError::Shape {

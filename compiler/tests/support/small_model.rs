@@ -265,7 +265,7 @@ pub fn build(shape: &ModelShape) -> Result<Graph, GraphError> {
         source("embed.weight"),
     );
     let tokens = model.b.tokens();
-    let mut x = model.b.node("embed", Embed, &[tokens], &[table])?;
+    let mut x = model.b.node("embed", Embed::default(), &[tokens], &[table])?;
     for layer in 0..shape.layers {
         x = model.attention(layer, x)?;
         let before = x;
@@ -335,6 +335,7 @@ impl Model<'_> {
             head_dim: s.head_dim,
             scale: 1.0 / (s.head_dim as f32).sqrt(),
             softcap: s.softcap,
+            causal: true,
             window: s.window.filter(|_| layer.is_multiple_of(2)),
             kv: KvPair::both(KvFormat::F32),
         };

@@ -17,7 +17,8 @@
 //! once, as a drafted text's tokens do.
 
 use super::attention_items::{
-    AttentionSplit, ItemSegment, block_of, each_run, first_in_view, longest_run, run_from, segment_of,
+    AttentionSplit, ItemSegment, block_of, each_run, first_in_view, last_in_view, longest_run, run_from,
+    segment_of,
 };
 use super::attention_scratch::{AttentionScratch, areas, splits};
 use super::attention_ukernels::{
@@ -62,7 +63,7 @@ pub fn emit(e: &mut Emit, cx: &Cx, body: &AttentionBody) {
     let rounded = e.add_imm(rounded, -1);
     let tiles = e.b.ins().udiv(rounded, tile);
     let mut total = e.mul_imm(tiles, heads);
-    let split = splits(body).then(|| AttentionSplit::new(e, cx, tokens));
+    let split = splits(body).then(|| AttentionSplit::new(e, cx, body, tokens));
     if let Some(split) = split {
         total = e.b.ins().imul(total, split.count);
     }
@@ -110,6 +111,8 @@ pub(super) struct TokenRun<'a> {
     /// Position of the first token, and the first position that it sees.
     pub(super) position: Value,
     pub(super) first: Value,
+    /// Last position of the sequence, where tokens see what follows.
+    pub(super) end: Option<Value>,
     /// Where the segments' values, maxima and sums are.
     pub(super) results: [Value; 3],
 }
@@ -149,6 +152,7 @@ impl<'a> TokenRun<'a> {
         let table = cx.block_table(e, body.kind, row);
         let position = cx.position(e, row);
         let first = first_in_view(e, body, position);
+        let end = (!body.causal).then(|| cx.last_position(e, row));
         let (areas, group) = (areas(body), group(body));
         let elems = [(areas.values, geometry.head_dim), (areas.maxima, 1), (areas.sums, 1)];
         let results = elems.map(|(area, elems)| {
@@ -158,7 +162,7 @@ impl<'a> TokenRun<'a> {
             let common = e.at(common, head, body.max_segments * group * elems * 4);
             e.select(split.is, common, own)
         });
-        TokenRun { cx, body, areas, group, row, tokens, head, pool, table, position, first, results }
+        TokenRun { cx, body, areas, group, row, tokens, head, pool, table, position, first, end, results }
     }
 
     /// `part`: the segment that this item is, where it is one.
@@ -166,6 +170,7 @@ impl<'a> TokenRun<'a> {
         self.round_queries(e);
         let last_position = e.add(self.position, self.tokens);
         let last_position = e.add_imm(last_position, -1);
+        let last_position = last_in_view(e, self.body, last_position, self.end);
         let first_segment = segment_of(e, self.first);
         let last_segment = segment_of(e, last_position);
         let end = e.add_imm(last_segment, 1);
@@ -217,8 +222,9 @@ impl<'a> TokenRun<'a> {
         let position = e.add(self.position, token);
         let from = first_in_view(e, self.body, position);
         let from = e.b.ins().smax(from, segment.base);
+        let last = last_in_view(e, self.body, position, self.end);
         let to = e.add_imm(segment.base, ATTENTION_SEGMENT as i64 - 1);
-        let to = e.b.ins().smin(position, to);
+        let to = e.b.ins().smin(last, to);
         let (first, last) = (block_of(e, from), block_of(e, to));
         let end = e.add_imm(last, 1);
         // A range of positions that is empty may lie inside one block.
@@ -393,7 +399,8 @@ impl<'a> TokenRun<'a> {
     fn combine(&self, e: &mut Emit, token: Value, run_segment: Value) {
         let position = e.add(self.position, token);
         let first = first_in_view(e, self.body, position);
-        let (first, last) = (segment_of(e, first), segment_of(e, position));
+        let last = last_in_view(e, self.body, position, self.end);
+        let (first, last) = (segment_of(e, first), segment_of(e, last));
         let index = e.b.ins().isub(first, run_segment);
         let count = e.b.ins().isub(last, first);
         let count = e.add_imm(count, 1);

@@ -22,10 +22,10 @@ pub(super) struct AttentionSplit {
 }
 
 impl AttentionSplit {
-    pub fn new(e: &mut Emit, cx: &Cx, tokens: Value) -> AttentionSplit {
+    pub fn new(e: &mut Emit, cx: &Cx, body: &AttentionBody, tokens: Value) -> AttentionSplit {
         let (zero, one) = (e.i64(0), e.i64(1));
-        let position = cx.position(e, zero);
-        let segments = segment_of(e, position);
+        let last = if body.causal { cx.position(e, zero) } else { cx.last_position(e, zero) };
+        let segments = segment_of(e, last);
         let segments = e.add_imm(segments, 1);
         let is = e.icmp(IntCC::Equal, tokens, one);
         let count = e.select(is, segments, one);
@@ -167,5 +167,18 @@ pub(super) fn first_in_view(e: &mut Emit, body: &AttentionBody, position: Value)
             e.b.ins().smax(start, zero)
         }
         None => zero,
+    }
+}
+
+/// The last position that a token at `position` sees; `end` is its sequence's last one, where it sees what
+/// follows.
+pub(super) fn last_in_view(e: &mut Emit, body: &AttentionBody, position: Value, end: Option<Value>) -> Value {
+    match (end, body.window) {
+        (None, _) => position,
+        (Some(end), None) => end,
+        (Some(end), Some(window)) => {
+            let last = e.add_imm(position, i64::from(window) - 1);
+            e.b.ins().smin(last, end)
+        }
     }
 }

@@ -9,7 +9,7 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
 impl KernelChecker<'_> {
     pub(super) fn attention(&mut self, body: &AttentionBody) -> Checked {
-        let AttentionBody { geometry, heads, window, tile_tokens, max_segments, .. } = *body;
+        let AttentionBody { geometry, heads, causal, window, tile_tokens, max_segments, .. } = *body;
         self.geometry(geometry)?;
         let group = heads / geometry.kv_heads;
         let whole =
@@ -25,11 +25,15 @@ impl KernelChecker<'_> {
         self.ensure(tile_tokens > 0 && max_segments > 0 && window != Some(0), || {
             format!("tiles of {tile_tokens} tokens, {max_segments} segments, a window of {window:?}")
         })?;
-        self.ensure((body.kind == LayerKind::Sliding) == window.is_some(), || {
+        // A sequence that runs whole is kept whole.
+        let kept = window.filter(|_| causal);
+        self.ensure((body.kind == LayerKind::Sliding) == kept.is_some(), || {
             format!("a {:?} layer with a window of {window:?}", body.kind)
         })?;
-        self.segments(window, tile_tokens, max_segments);
-        self.kv(body.pool, body.kind, geometry, window.unwrap_or(u32::MAX))?;
+        self.whole_texts |= !causal;
+        let seen = window.map(|window| if causal { window as usize } else { 2 * window as usize - 1 });
+        self.segments(seen, tile_tokens, max_segments);
+        self.kv(body.pool, body.kind, geometry, kept.unwrap_or(u32::MAX))?;
         if let Some(sinks) = body.sinks {
             self.weights(sinks, f32_row_stride(heads))?;
         }
@@ -52,10 +56,10 @@ impl KernelChecker<'_> {
         }
     }
 
-    /// The longest context for whose segments there is room. Through a window, a tile's tokens see `window +
-    /// tile - 1` positions in a row, wherever these are.
-    fn segments(&mut self, window: Option<u32>, tile_tokens: usize, max_segments: usize) {
-        let seen = window.map(|window| window as usize + tile_tokens - 1);
+    /// The longest context for whose segments there is room. Where a token sees `seen` positions through its
+    /// window, a tile's tokens see `seen + tile - 1` in a row, wherever these are.
+    fn segments(&mut self, seen: Option<usize>, tile_tokens: usize, max_segments: usize) {
+        let seen = seen.map(|seen| seen + tile_tokens - 1);
         let always = seen.is_some_and(|seen| (seen - 1) / ATTENTION_SEGMENT + 2 <= max_segments);
         if !always {
             self.max_context = self.max_context.min(max_segments.saturating_mul(ATTENTION_SEGMENT));

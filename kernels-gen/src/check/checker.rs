@@ -58,6 +58,8 @@ pub(crate) struct KernelChecker<'k> {
     pub(super) work: usize,
     pub(super) max_tokens: usize,
     pub(super) max_context: usize,
+    /// Whether tokens read those that follow.
+    pub(super) whole_texts: bool,
     /// The place that is being checked.
     pub(super) place: String,
 }
@@ -76,6 +78,7 @@ impl<'k> KernelChecker<'k> {
             work: 0,
             max_tokens: limit::BATCH,
             max_context: limit::CONTEXT,
+            whole_texts: false,
             place: "values".to_owned(),
         };
         for (id, val) in vals.iter().enumerate() {
@@ -263,6 +266,12 @@ impl<'k> KernelChecker<'k> {
             Some(known) if known != need => self.conflict(operand, known, need.kind()),
             _ => self.set(operand, need),
         }
+    }
+
+    /// Weights of which a row is read for each position.
+    pub(crate) fn by_position(&mut self, operand: OperandId, rows: usize, bytes: usize) -> Checked {
+        self.max_context = self.max_context.min(rows);
+        self.weights(operand, bytes)
     }
 
     pub(crate) fn known(&self, operand: OperandId) -> Checked<Option<Need>> {

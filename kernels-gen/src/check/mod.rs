@@ -82,6 +82,7 @@ impl KernelChecker<'_> {
             scratch_bytes: crate::body::scratch_bytes(kernel) as u64,
             max_tokens: self.max_tokens as u32,
             max_context: self.max_context as u32,
+            whole_texts: self.whole_texts,
             listed_tiles: kernel.body.listed_part().map_or(0, |part| part.items() as u32),
         })
     }

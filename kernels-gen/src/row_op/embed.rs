@@ -1,4 +1,4 @@
-//! A row of the embedding table as f32.
+//! A row of a table of embeddings as f32: that of a token, or of its position.
 
 use super::prelude::*;
 use crate::ukernel::block::data_lines;
@@ -15,6 +15,8 @@ pub struct EmbedRow<V = ValId, O = OperandId> {
     pub format: WeightFormat,
     /// Bytes from one row to the next, or from one tile of 16 rows to the next where the format has blocks.
     pub row_bytes: usize,
+    /// Rows of the table, where it has one for each position; `None` where it has one for each token.
+    pub positions: Option<usize>,
     /// The row in f32.
     pub out: V,
 }
@@ -27,7 +29,7 @@ impl<V, O> EmbedRow<V, O> {
     pub(super) fn numbered(&self, names: &mut impl Names<V, O>) -> EmbedRow {
         let out = names.write(&self.out);
         let table = names.operand(&self.table);
-        EmbedRow { table, format: self.format, row_bytes: self.row_bytes, out }
+        EmbedRow { table, format: self.format, row_bytes: self.row_bytes, positions: self.positions, out }
     }
 }
 
@@ -47,15 +49,27 @@ impl RowOpCode for EmbedRow {
         check.ensure(row_bytes >= row, || {
             format!("rows of the table are {row_bytes} bytes apart and have {row}")
         })?;
-        check.table(self.table, row_bytes, rows_together)?;
+        match self.positions {
+            None => check.table(self.table, row_bytes, rows_together)?,
+            Some(rows) => {
+                check.by_position(
+                    self.table,
+                    rows,
+                    rows.div_ceil(rows_together).saturating_mul(row_bytes),
+                )?;
+            }
+        }
         check.writes(self.out, RowType::F32(n), site.rows)
     }
 
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
-        let token = cx.token_id(e, site.row);
+        let row = match self.positions {
+            None => cx.token_id(e, site.row),
+            Some(_) => cx.position(e, site.row),
+        };
         let table = cx.operand(e, self.table);
         let out = site.val(e, cx, self.out);
-        emit(e, self.format, (table, self.row_bytes), token, out, cx.len(self.out));
+        emit(e, self.format, (table, self.row_bytes), row, out, cx.len(self.out));
     }
 }
 

@@ -63,10 +63,18 @@ impl SpecSource {
         let files = given.weights.as_deref().map(TokenizerFiles::of).transpose()?;
         let stated = || files.as_ref().map_or(Ok(None), TokenizerFiles::vector_form);
         let form = match given.makes {
+            ModelMakes::Texts if given.spec.is_none() && spec()?.makes_vectors() => {
+                return Err(Error::bad_input(
+                    "--vectors none: the model is an encoder, which makes vectors and no texts",
+                ));
+            }
             ModelMakes::Texts => None,
             ModelMakes::AsFiles if given.spec.is_some() => None,
             ModelMakes::AsFiles => stated()?,
-            ModelMakes::Vectors(None) if spec()?.makes_vectors() => None,
+            ModelMakes::Vectors(None) if spec()?.makes_vectors() => match given.spec {
+                Some(_) => None,
+                None => stated()?,
+            },
             ModelMakes::Vectors(asked) => {
                 let form = VectorForm { pooling: Pooling::Last, normalise: true };
                 let form = stated()?.unwrap_or(form);

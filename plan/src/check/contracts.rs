@@ -34,6 +34,9 @@ pub(super) fn check_step(
             contract.max_context, model.max_context
         ));
     }
+    if contract.whole_texts && !model.whole_texts {
+        return Err("its kernel is for texts that run whole, which the model does not ask for".to_owned());
+    }
     if program.scratch_bytes < contract.scratch_bytes {
         return Err(format!(
             "its kernel uses {} bytes of scratch, workers have {}",

@@ -182,6 +182,10 @@ fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
     in_range("vocab", model.vocab.into(), 1, most::VOCAB as u64)?;
     in_range("row_width", model.row_width() as u64, 1, most::VOCAB as u64)?;
     in_range("max_context", model.max_context.into(), 1, most::CONTEXT as u64)?;
+    if model.whole_texts && model.vectors().is_none() {
+        let (found, expected) = ("logits".to_owned(), "vectors, where texts run whole".to_owned());
+        return Err(CheckError::Model { what: "output", found, expected });
+    }
     let KvLayers { full, sliding, layers } = &model.kv;
     let least = u64::from(!layers.is_empty());
     for geometry in [full, sliding] {

@@ -44,7 +44,14 @@ fn contract(name: &str) -> Contract {
         "norm" => vec![rows(true), wanted(16, false)],
         _ => vec![wanted(16, true), wanted(f32_row_stride(40) as u64, false)],
     };
-    Contract { operands, scratch_bytes: 128, max_tokens: 8, max_context: 64, listed_tiles: 0 }
+    Contract {
+        operands,
+        scratch_bytes: 128,
+        max_tokens: 8,
+        max_context: 64,
+        listed_tiles: 0,
+        whole_texts: false,
+    }
 }
 
 fn all_symbols() -> Vec<Symbol> {
@@ -109,6 +116,7 @@ fn sound() -> Program {
                 ],
             },
             ropes: vec![RopeTable { inv_freq: vec![1.0, 0.1], factor: 1.0 }],
+            whole_texts: false,
             decode_bytes: 0,
             adapters: None,
         },

@@ -60,6 +60,9 @@ pub enum EngineError {
         /// Tokens of a run.
         most: u32,
     },
+    /// A sequence that has tokens, of a model whose texts run whole.
+    #[error("the sequence has tokens, and the model reads texts whole: run a text in one step, and drop it")]
+    GoesOn,
     /// One sequence twice in a step.
     #[error("a sequence occurs twice in one step")]
     Repeated,

@@ -44,7 +44,7 @@ pub struct EngineConfig {
     /// Workers and their pinning.
     pub pool: PoolConfig,
     /// Longest sequence in tokens; `None` takes the model's longest or [`DEFAULT_CONTEXT`], whichever is
-    /// less.
+    /// less. Of a model whose texts run whole it is no more than one run takes.
     pub context: Option<u32>,
     /// Sequences at once.
     pub sequences: u32,
@@ -151,6 +151,7 @@ impl Engine {
         let largest = image.program().classes.last().map_or(1, |class| class.max_tokens.max(1));
         let chunk = config.chunk.unwrap_or(largest).min(largest);
         in_range("chunk", chunk, largest)?;
+        let context = if model.whole_texts { context.min(chunk) } else { context };
         let shape = KvShape { context, sequences: config.sequences, chunk, budget: config.kv };
         let cuts = stages.map(|stages| Upstream::cuts(stages, image.program())).transpose()?;
         let first = cuts.clone().map(|cuts| (cuts, 1));

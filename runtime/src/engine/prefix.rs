@@ -27,7 +27,8 @@ impl Engine {
     ///
     /// With a store on disk ([`Engine::keep_on_disk`]), what it has beyond memory is read first.
     ///
-    /// Cached keys and values have the bits that computing them would give.
+    /// Cached keys and values have the bits that computing them would give. Of a model whose texts run whole,
+    /// nothing is cached.
     ///
     /// # Errors
     /// When a token is past the vocabulary, all sequences are in use, an adapter is not loaded, or the
@@ -53,6 +54,10 @@ impl Engine {
         tenant: impl Into<Tenant>,
     ) -> Result<BegunSequence, EngineError> {
         self.check_tokens(prompt)?;
+        if self.model.whole_texts {
+            let sequence = self.create_with(adapters)?;
+            return Ok(BegunSequence { sequence, cached_tokens: 0, disk_tokens: 0 });
+        }
         let adapter = self.store.acquire(adapters, &mut self.adapters)?;
         let scope = CacheScope { adapters: self.store.digest(adapter), tenant: tenant.into() };
         let disk_tokens = self.restore_from_disk(&scope, prompt);
@@ -75,7 +80,8 @@ impl Engine {
     /// if the disk fails or other sequences take the room; up to 15 tokens more, where a block in memory goes
     /// on behind what comes from the disk. 0 for adapters whose combination has not been made yet.
     pub fn cached_tokens(&self, prompt: &[u32], adapters: &[AdapterUse], tenant: impl Into<Tenant>) -> u32 {
-        let Some(adapters) = self.store.digest_of(adapters) else { return 0 };
+        let digest = self.store.digest_of(adapters).filter(|_| !self.model.whole_texts);
+        let Some(adapters) = digest else { return 0 };
         self.foreseen(&CacheScope { adapters, tenant: tenant.into() }, prompt)
     }
 

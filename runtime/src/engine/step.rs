@@ -48,6 +48,9 @@ impl Engine {
         }
         self.check_tokens(entry.tokens)?;
         let (length, context) = (self.tables.length(sequence), self.shape.context);
+        if self.model.whole_texts && length > 0 {
+            return Err(EngineError::GoesOn);
+        }
         match entry.tokens.len() > (context - length) as usize {
             true => Err(KvError::Context { length, more: entry.tokens.len(), context }.into()),
             false => Ok(()),

@@ -52,13 +52,17 @@ type RunsStep<'a> =
 /// Entries of a step: by each, the entry of the whole batch and its first token there.
 type Origins = Vec<(usize, usize)>;
 
-/// Entries as steps of at most `chunk` tokens take them.
-fn steps<'a>(batch: &[SequenceTokens<'a>], chunk: usize) -> Vec<(Vec<SequenceTokens<'a>>, Origins)> {
+/// Entries as steps of at most `chunk` tokens take them: each whole, if `whole`, or in pieces.
+fn steps<'a>(
+    batch: &[SequenceTokens<'a>],
+    chunk: usize,
+    whole: bool,
+) -> Vec<(Vec<SequenceTokens<'a>>, Origins)> {
     let (mut steps, mut room) = (Vec::<(Vec<SequenceTokens<'a>>, Origins)>::new(), 0);
     for (at, SequenceTokens { sequence, tokens, logits, allowed }) in batch.iter().enumerate() {
         let mut from = 0;
         while from < tokens.len() {
-            if room == 0 {
+            if room == 0 || whole && room < tokens.len() {
                 steps.push((Vec::new(), Vec::new()));
                 room = chunk;
             }
@@ -92,7 +96,7 @@ impl Engine {
     ) -> Result<StepStats, EngineError> {
         self.check_batch(batch)?;
         let mut done = StepStats::default();
-        for (entries, origins) in steps(batch, self.chunk() as usize) {
+        for (entries, origins) in steps(batch, self.chunk() as usize, self.model.whole_texts) {
             let stats = take(self, &entries, &origins).map_err(|error| match error {
                 EngineError::Entry { entry, source } => of_entry(*source, origins[entry].0, batch.len()),
                 EngineError::Kv(_) if origins.len() == 1 => of_entry(error, origins[0].0, batch.len()),

@@ -15,6 +15,8 @@ pub(crate) struct Batch {
     pub adapters: Vec<u32>,
     /// How many tokens from each on have its adapter.
     pub adapter_runs: Vec<u32>,
+    /// Last position of each token's sequence in the batch.
+    pub last_positions: Vec<u32>,
 }
 
 /// Why a batch is refused. The engine never makes such a batch: each is a bug.
@@ -74,6 +76,7 @@ impl Batch {
             sequences: array(),
             adapters: array(),
             adapter_runs: array(),
+            last_positions: array(),
         }
     }
 
@@ -83,6 +86,7 @@ impl Batch {
         self.sequences.clear();
         self.adapters.clear();
         self.adapter_runs.clear();
+        self.last_positions.clear();
     }
 
     pub(crate) fn push(&mut self, token: u32, position: u32, sequence: u32, adapter: u32) {
@@ -94,6 +98,18 @@ impl Batch {
 
     pub(crate) fn len(&self) -> usize {
         self.token_ids.len()
+    }
+
+    /// Finds the last position of each token's sequence; to be called when the batch is complete.
+    pub(super) fn find_ends(&mut self) {
+        self.last_positions.clear();
+        self.last_positions.extend_from_slice(&self.positions);
+        for row in (1..self.len()).rev() {
+            if self.sequences[row - 1] == self.sequences[row] {
+                let last = self.last_positions[row - 1].max(self.last_positions[row]);
+                self.last_positions[row - 1] = last;
+            }
+        }
     }
 
     /// Counts the runs of one adapter; to be called when the batch is complete.
@@ -138,7 +154,7 @@ impl Batch {
         if tokens == 0 || tokens > limits.max_tokens as usize {
             return Err(BatchError::Tokens { found: tokens, max: limits.max_tokens });
         }
-        if [&self.positions, &self.sequences, &self.adapters, &self.adapter_runs]
+        if [&self.positions, &self.sequences, &self.adapters, &self.adapter_runs, &self.last_positions]
             .iter()
             .any(|array| array.len() != tokens)
         {

@@ -293,5 +293,6 @@ fn arguments(batch: &Batch, tables: BlockTables<'_>, adapters: Option<(&AdapterT
         adapter_tiles: adapters.map_or(0, |(_, tiles)| tiles),
         logit_tile_count: 0,
         logit_tiles: std::ptr::null(),
+        last_positions: batch.last_positions.as_ptr(),
     }
 }

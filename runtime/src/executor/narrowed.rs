@@ -20,6 +20,8 @@ impl Narrowed {
         self.batch.clear();
         for row in rows.iter().map(|row| *row as usize) {
             self.batch.push(of.token_ids[row], of.positions[row], of.sequences[row], of.adapters[row]);
+            // Rows that are left out are seen all the same.
+            self.batch.last_positions.push(of.last_positions[row]);
         }
         self.batch.count_runs();
     }

@@ -65,6 +65,7 @@ impl Executor {
         out: RowsOut<'_>,
     ) -> Result<(), BatchError> {
         batch.count_runs();
+        batch.find_ends();
         let batch = &*batch;
         batch.check(&self.limits(tables, adapters), wanted)?;
         let tokens = batch.len() as u32;

@@ -19,6 +19,7 @@ pub(super) struct GuardedBatch {
     pub(super) sequences: Fenced,
     pub(super) adapters: Fenced,
     pub(super) runs: Fenced,
+    pub(super) last_positions: Fenced,
     pub(super) config: GuardedConfig,
 }
 
@@ -71,6 +72,7 @@ impl GuardedBatch {
             config.holding(&bytes, 4)
         };
         let tokens = rows.len() as u32;
+        let last = |sequence: u32| rows.iter().filter(|row| row.2 == sequence).map(|row| row.1).max();
         GuardedBatch {
             tokens,
             ids: array(rows.iter().map(|row| row.0).collect()),
@@ -78,6 +80,7 @@ impl GuardedBatch {
             sequences: array(rows.iter().map(|row| row.2).collect()),
             adapters: array(vec![u32::from(adapted); rows.len()]),
             runs: array((1..=tokens).rev().collect()),
+            last_positions: array(rows.iter().filter_map(|row| last(row.2)).collect()),
             config: *config,
         }
     }

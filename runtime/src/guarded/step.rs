@@ -151,6 +151,7 @@ impl Guarded<'_> {
             adapter_tiles: adapter.map_or(0, |adapter| adapter.tiles),
             logit_tile_count: 0,
             logit_tiles: std::ptr::null(),
+            last_positions: at(&batch.last_positions),
         }
     }
 

@@ -8,7 +8,7 @@ use std::mem::offset_of;
 
 // The code has these places of the worker's fields, and those of `Args` in this version.
 const _: () = assert!(offset_of!(Worker, counters) == 0x10 && offset_of!(Worker, operands) == 0x18);
-const _: () = assert!(ABI_VERSION == 7, "see whether the code still fits");
+const _: () = assert!(ABI_VERSION == 8, "see whether the code still fits");
 
 /// Name, byte offset, and bytes of each function. Calls between them hold at these offsets.
 pub(super) const FUNCTIONS: [(&str, usize, &[u8]); 4] =

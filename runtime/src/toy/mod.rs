@@ -81,6 +81,7 @@ fn program(classes: &[u32]) -> Program {
                 ],
             },
             ropes: Vec::new(),
+            whole_texts: false,
             decode_bytes: 128,
             adapters: None,
         },
@@ -124,6 +125,7 @@ fn contract(name: &str) -> Option<Contract> {
         max_tokens: u32::MAX,
         max_context: u32::MAX,
         listed_tiles: 0,
+        whole_texts: false,
     })
 }
 

@@ -93,7 +93,8 @@ pub fn place(state: &mut SchedulerState, sheet: &mut Sheet<'_>) {
                 // A request that waits for memory or a place would wait forever if others took what becomes
                 // free.
                 let is_for_all = matches!(reason, HoldReason::Memory | HoldReason::Sequences);
-                if !is_running && reason != HoldReason::Prefix {
+                // A prompt that runs whole has the next step first: others may fill this one.
+                if !is_running && !matches!(reason, HoldReason::Prefix | HoldReason::StepFull) {
                     blocked = blocked.max(Some(if is_for_all { Class::Interactive } else { class }));
                 }
             }
@@ -169,14 +170,14 @@ fn budget(state: &SchedulerState, sheet: &Sheet<'_>, wanted: u32, depth: u32) ->
 /// Adds a piece of a request that runs: as much as there is room for.
 fn go_on(state: &SchedulerState, sheet: &mut Sheet<'_>, number: u64, budget: u32) -> Option<u32> {
     let request = &state.requests[&number];
-    let mut piece = request.pending().min(budget);
+    let mut piece = state.piece(request.pending(), budget)?;
     while piece > 0 {
         let demand = sheet.memory.to_append(request.id, piece);
         if sheet.fits(demand.net()) {
             sheet.place(state, number, piece, demand);
             return Some(piece);
         }
-        piece /= 2;
+        piece = state.piece(piece, piece / 2)?;
     }
     None
 }

@@ -49,16 +49,15 @@ pub fn start(
     let cached = sheet.memory.cached(request.id).min(request.known - 1);
     let id = request.id;
     let taken = sheet.taken_without(&victims);
-    let mut piece = (request.known - cached).min(budget);
+    let full = StartRefusal::Held(HoldReason::StepFull);
+    let mut piece = state.piece(request.known - cached, budget).ok_or(full)?;
     let demand = loop {
         let demand = sheet.memory.to_start(id, cached + piece);
         if fits(plus(taken, demand.takes), sheet.there(state, &victims, demand.shares)) {
             break demand;
         }
-        if piece <= 1 {
-            return Err(StartRefusal::Held(HoldReason::Memory));
-        }
-        piece /= 2;
+        let less = state.piece(piece, piece / 2).filter(|less| *less > 0);
+        piece = less.ok_or(StartRefusal::Held(HoldReason::Memory))?;
     };
     for victim in victims {
         let class = state.requests[&victim].class;

@@ -59,7 +59,7 @@ pub(super) fn model(whole: bool, rng: &mut Rng) -> Made<Graph> {
     };
     let table = make.b.tensor("embed", Role::Table, &[vocab, hidden], make.format, source("embed"));
     let tokens = make.b.tokens();
-    let mut x = make.b.node("embed", Embed, &[tokens], &[table])?;
+    let mut x = make.b.node("embed", Embed::default(), &[tokens], &[table])?;
     for _ in 0..1 + make.rng.below(2) {
         x = match make.rng.below(8) {
             0..3 => make.attention(x)?,
@@ -154,6 +154,7 @@ impl Making<'_> {
             head_dim,
             scale: 1.0 / (head_dim as f32).sqrt(),
             softcap: None,
+            causal: true,
             window: self.rng.one_in(2).then_some(1 + self.rng.below(20) as u32),
             kv: KvPair::both(KvFormat::F32),
         };

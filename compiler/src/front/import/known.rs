@@ -8,8 +8,8 @@ use kernmill_checkpoint::quantised::{METHODS, Method, SECTIONS};
 use kernmill_os::text::shortened;
 use serde_json::Value;
 
-/// Keys that every importer reads.
-const READ: &[&str] = &[
+/// Keys that every importer of a decoder reads.
+pub(super) const READ: &[&str] = &[
     "architectures",
     "model_type",
     "torch_dtype",
@@ -218,11 +218,11 @@ fn is_neutral(key: &str, value: &Value) -> bool {
     NEUTRAL.iter().any(|(known, neutral)| *known == key && value.as_f64() == Some(*neutral))
 }
 
-/// An error unless every key of `config` is read by its importer, which reads `own` besides what all read, or
-/// does not matter. `has_tensors` says whether there is a checkpoint.
-pub(super) fn check(config: &ModelConfig, own: &[&str], has_tensors: bool) -> Result<()> {
+/// An error unless every key of `config` is read by its importer, which reads `own` besides what all of its
+/// kind `read`, or does not matter. `has_tensors` says whether there is a checkpoint.
+pub(super) fn check(config: &ModelConfig, read: &[&str], own: &[&str], has_tensors: bool) -> Result<()> {
     let known = |key: &str| {
-        let patterns = READ.iter().chain(HARMLESS).chain(own).chain(&SECTIONS);
+        let patterns = read.iter().chain(HARMLESS).chain(own).chain(&SECTIONS);
         patterns.copied().any(|pattern| matches(pattern, key))
     };
     quantised(config, own, has_tensors)?;
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     fn check_text(text: &str) -> Result<()> {
-        check(&ModelConfig::parse(text)?, &["sliding_window"], true)
+        check(&ModelConfig::parse(text)?, READ, &["sliding_window"], true)
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
         ] {
             check_text(text).unwrap();
             let config = ModelConfig::parse(text).unwrap();
-            let error = check(&config, &[], false).unwrap_err().to_string();
+            let error = check(&config, READ, &[], false).unwrap_err().to_string();
             assert!(error.contains("give the model's directory"), "{error}");
         }
         let error =

@@ -8,6 +8,7 @@ mod classes;
 mod config;
 mod decoder;
 mod directory;
+mod encoder;
 mod error;
 mod gguf;
 mod known;
@@ -21,7 +22,7 @@ mod tests;
 mod writer;
 
 use crate::front::spec::{self, Spec};
-use classes::{DescribedModel, classes};
+use classes::{DescribedModel, ENCODER_KEYS, EncoderClass, classes};
 use config::ModelConfig;
 pub use directory::{CONFIG_FILE, instead_of_config, read_config};
 pub use error::{ImportError, Result};
@@ -55,16 +56,36 @@ fn import(name: &str, config: &str, checkpoint: Option<&Checkpoint>) -> Result<S
         known::check_outer(outer)?;
     }
     let stated = config.architecture()?;
+    let text = match EncoderClass::of(stated).filter(|_| !inner) {
+        Some(class) => encoder(class, name, &config, checkpoint)?,
+        None => decoder(name, &config, inner, checkpoint)?,
+    };
+    Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)).map_err(ImportError::Inconsistent)?;
+    Ok(text)
+}
+
+fn encoder(
+    class: &EncoderClass,
+    name: &str,
+    config: &ModelConfig,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<String> {
+    known::check(config, ENCODER_KEYS, &[], checkpoint.is_some())?;
+    let config = config.clone().with_defaults(&class.defaults());
+    let stored = StoredTensors::of_encoder(&config, encoder::WORDS, checkpoint)?;
+    class.encoder(&config)?.spec(name, &config, &stored)
+}
+
+fn decoder(name: &str, config: &ModelConfig, inner: bool, checkpoint: Option<&Checkpoint>) -> Result<String> {
+    let stated = config.architecture()?;
     let Some(class) = classes()
         .find(|class| class.name == stated || class.model_type == stated || class.aliases.contains(&stated))
     else {
         return Err(ImportError::Unsupported { what: others::refusal(stated) });
     };
-    known::check(&config, class.keys, checkpoint.is_some())?;
-    let config = config.with_defaults(&(class.defaults)());
+    known::check(config, known::READ, class.keys, checkpoint.is_some())?;
+    let config = config.clone().with_defaults(&(class.defaults)());
     let stored = StoredTensors::new(&config, class.names, inner, checkpoint)?;
     let described = DescribedModel { class: class.name, config: &config, stored: Some(&stored) };
-    let text = (class.decoder)(&described)?.spec(name, &config, &stored)?;
-    Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)).map_err(ImportError::Inconsistent)?;
-    Ok(text)
+    (class.decoder)(&described)?.spec(name, &config, &stored)
 }

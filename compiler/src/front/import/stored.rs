@@ -48,6 +48,8 @@ pub(super) struct StoredTensors<'a> {
     /// Modules that the class calls otherwise than others do.
     names: OtherNames,
     naming: Naming,
+    /// How the names of an encoder's tensors begin.
+    prefix: String,
     embeddings: (String, String),
     /// The element type of a tensor that no header describes.
     stated: &'static str,
@@ -61,6 +63,33 @@ impl<'a> StoredTensors<'a> {
         inner: bool,
         checkpoint: Option<&'a Checkpoint>,
     ) -> Result<StoredTensors<'a>> {
+        let namings: &[Naming] = match inner {
+            true => &[Naming::Inside, Naming::InsideModel],
+            false => &[Naming::Own, Naming::Bare],
+        };
+        let has = |naming: &&Naming| {
+            checkpoint.is_some_and(|stored| stored.tensor(&naming.of(EMBEDDING)).is_some())
+        };
+        let naming = *namings.iter().find(has).unwrap_or(&namings[0]);
+        let mut stored = StoredTensors { names, naming, ..StoredTensors::unnamed(config, checkpoint)? };
+        stored.embeddings = stored.embedding_names(config)?;
+        Ok(stored)
+    }
+
+    /// The tensors of an encoder. The names of all may begin with that of the model within its class, as the
+    /// one that ends with `words` does.
+    pub(super) fn of_encoder(
+        config: &ModelConfig,
+        words: &str,
+        checkpoint: Option<&'a Checkpoint>,
+    ) -> Result<StoredTensors<'a>> {
+        let mut names = checkpoint.into_iter().flat_map(Checkpoint::names);
+        let prefix = names.find_map(|name| name.strip_suffix(words)).unwrap_or_default().to_owned();
+        Ok(StoredTensors { prefix, ..StoredTensors::unnamed(config, checkpoint)? })
+    }
+
+    /// The tensors of `checkpoint` or those that `config` promises, by the names of their classes.
+    fn unnamed(config: &ModelConfig, checkpoint: Option<&'a Checkpoint>) -> Result<StoredTensors<'a>> {
         let layers = config.require_whole(&["num_hidden_layers"])?;
         if layers > MAX_LAYERS {
             return bad(format!("`num_hidden_layers` is {layers}: expected at most {MAX_LAYERS}"));
@@ -70,18 +99,9 @@ impl<'a> StoredTensors<'a> {
             (Err(ImportError::Unsupported { .. }), Some(_)) => "bf16",
             (Err(error), _) => return Err(error),
         };
-        let namings: &[Naming] = match inner {
-            true => &[Naming::Inside, Naming::InsideModel],
-            false => &[Naming::Own, Naming::Bare],
-        };
-        let has = |naming: &&Naming| {
-            checkpoint.is_some_and(|stored| stored.tensor(&naming.of(EMBEDDING)).is_some())
-        };
-        let naming = *namings.iter().find(has).unwrap_or(&namings[0]);
         let embeddings = (String::new(), String::new());
-        let mut stored = StoredTensors { checkpoint, layers, names, naming, embeddings, stated };
-        stored.embeddings = stored.embedding_names(config)?;
-        Ok(stored)
+        let prefix = String::new();
+        Ok(StoredTensors { checkpoint, layers, names: &[], naming: Naming::Own, prefix, embeddings, stated })
     }
 
     /// Whether the checkpoint has a tensor; `None` if nobody knows.
@@ -130,6 +150,19 @@ impl<'a> StoredTensors<'a> {
 
     fn tensor(&self, from: &str, shape: &str, keys: &str) -> String {
         tensor(from, shape, keys, &self.formats(from))
+    }
+
+    /// A tensor of an encoder, as the spec writes it, with further keys, each behind a comma.
+    pub(super) fn prefixed(&self, name: &str, shape: &str, keys: &str) -> String {
+        self.tensor(&format!("{}{name}", self.prefix), shape, keys)
+    }
+
+    /// How the names begin of an encoder's tensors that are of a head.
+    pub(super) fn heads(&self) -> Vec<String> {
+        let pooler = format!("{}pooler.", self.prefix);
+        let names = || self.checkpoint.into_iter().flat_map(Checkpoint::names);
+        let is_there = |start: &&str| names().any(|name| name.starts_with(start));
+        [pooler.as_str(), "cls.", "lm_head."].into_iter().filter(is_there).map(str::to_owned).collect()
     }
 
     /// Names of the tensors of the embeddings and the unembedding.

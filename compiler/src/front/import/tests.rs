@@ -465,3 +465,29 @@ fn experts_are_as_their_tensors_say() {
     ));
     assert!(!plain.contains("mxfp4"));
 }
+
+#[test]
+fn encoders_are_refused_by_name_where_they_are_others() {
+    let bert = |more: &str| {
+        let config = format!(
+            r#"{{"architectures": ["XLMRobertaModel"], "hidden_size": 64, "num_attention_heads": 4,
+            "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 64, "pad_token_id": 1{more}}}"#
+        );
+        from_config("m", &config)
+    };
+    let spec = bert(", \"position_embedding_type\": \"absolute\", \"output_past\": true").unwrap();
+    assert!(spec.contains("max_context = 510") && spec.contains("take = \"2..512\""), "{spec}");
+    for (more, says) in [
+        (r#", "position_embedding_type": "relative_key""#, "`position_embedding_type` `relative_key`"),
+        (r#", "is_decoder": true"#, "`is_decoder`"),
+        (r#", "add_cross_attention": true"#, "`add_cross_attention`"),
+        (r#", "hidden_act": "silu""#, "activation `silu`"),
+        (r#", "max_position_embeddings": 2"#, "expected more than 2"),
+        (r#", "rope_theta": 1e4"#, "unknown key `rope_theta`"),
+        (r#", "num_key_value_heads": 2"#, "unknown key `num_key_value_heads`"),
+        (r#", "layer_types": ["sliding_attention", "full_attention"]"#, "unknown key `layer_types`"),
+    ] {
+        let error = bert(more).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

@@ -126,8 +126,8 @@ impl SpecNode for LoweredNode<'_, '_> {
         })
     }
 
-    fn next_attention(&mut self, kv_heads: usize, head_dim: usize) -> Result<u32> {
-        let (kind, word) = match self.window()? {
+    fn next_attention(&mut self, kv_heads: usize, head_dim: usize, causal: bool) -> Result<u32> {
+        let (kind, word) = match self.window()?.filter(|_| causal) {
             Some(_) => (LayerKind::Sliding, "with a window"),
             None => (LayerKind::Full, "without a window"),
         };

@@ -170,10 +170,6 @@ fn make_tensor(scope: &NameScope<'_>, def: &TensorDef, role: Role, name: String)
 /// The rows of the checkpoint tensor that are the tensor's.
 fn select_rows(scope: &NameScope<'_>, def: &TensorDef, rows: &RowsDef, tensor: &Tensor) -> Result<RowSelect> {
     let name = &tensor.name;
-    if tensor.role == Role::Table {
-        let message = format!("tensor `{name}` selects rows of a table");
-        return Err(scope.error(def.name.span.clone(), &message, "expected all rows"));
-    }
     let of = scope.whole(&rows.of, "`of`", 1, MAX_EXTENT)?;
     let first = scope.whole(&rows.first, "the first row", 0, of - 1)?;
     let end = scope.whole(&rows.end, "the end of the rows", first + 1, of)?;

@@ -19,6 +19,7 @@ use kernmill_plan::kv::{
 };
 use kernmill_plan::limit;
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
+use std::ops::RangeInclusive;
 
 /// `q f32, k, v (f32 or a format of the cache); [sinks] -> f32`: appends k and v to the layer's cache, then
 /// attends.
@@ -36,7 +37,9 @@ pub struct Attention {
     pub scale: f32,
     /// Scores go through `cap * tanh(score / cap)`.
     pub softcap: Option<f32>,
-    /// Keys in view, the token itself included; `None` is all.
+    /// Whether a token sees no token behind it; else it sees its whole sequence.
+    pub causal: bool,
+    /// Keys in view, the token itself included; on either side of it, where it is not causal. `None` is all.
     pub window: Option<u32>,
     /// Formats of the cache.
     pub kv: KvPair,
@@ -45,7 +48,19 @@ pub struct Attention {
 impl Attention {
     /// Kind of the layer, which decides about its block table.
     pub fn layer_kind(&self) -> LayerKind {
-        if self.window.is_some() { LayerKind::Sliding } else { LayerKind::Full }
+        if self.kept().is_some() { LayerKind::Sliding } else { LayerKind::Full }
+    }
+
+    /// Keys that the cache keeps at least. A sequence that runs whole is kept whole.
+    pub fn kept(&self) -> Option<u32> {
+        self.window.filter(|_| self.causal)
+    }
+
+    /// The positions that a token at `position` sees, of a sequence that ends at `last` so far.
+    pub fn view(&self, position: usize, last: usize) -> RangeInclusive<usize> {
+        let window = self.window.map_or(usize::MAX, |window| window as usize);
+        let last = if self.causal { position } else { last.min(position.saturating_add(window - 1)) };
+        (position + 1).saturating_sub(window)..=last
     }
 
     /// Shape of the layer's KV blocks.
@@ -76,6 +91,7 @@ pub static KINDS: [Outline; 1] = [Outline {
                 required("kv_heads", ParamKind::Number),
                 optional("scale", ParamKind::Number),
                 optional("softcap", ParamKind::Number),
+                optional("causal", ParamKind::Flag),
                 optional("window", ParamKind::Window),
                 optional("sinks", ParamKind::Tensor),
             ],
@@ -123,6 +139,13 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         softcap = Some(at.attribute("softcap")?);
         at.expect(",")?;
     }
+    let causal = !at.peek('c');
+    if !causal {
+        at.expect("causal")?;
+        at.expect("=")?;
+        at.expect("false")?;
+        at.expect(",")?;
+    }
     let mut window = None;
     if at.peek('w') {
         window = Some(at.attribute("window")?);
@@ -138,7 +161,7 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
             KvPair { k, v: format(at)? }
         }
     };
-    Ok(Attention { layer, heads, kv_heads, head_dim, scale, softcap, window, kv }.into())
+    Ok(Attention { layer, heads, kv_heads, head_dim, scale, softcap, causal, window, kv }.into())
 }
 
 impl OpDef for Attention {
@@ -176,15 +199,16 @@ impl OpDef for Attention {
     }
 
     fn attributes(&self, _: usize) -> String {
-        let Attention { layer, heads, kv_heads, head_dim, scale, softcap, window, kv } = self;
+        let Attention { layer, heads, kv_heads, head_dim, scale, softcap, causal, window, kv } = self;
         let softcap = softcap.map_or(String::new(), |softcap| format!(", softcap={softcap:?}"));
+        let causal = if *causal { "" } else { ", causal=false" };
         let window = window.map_or(String::new(), |window| format!(", window={window}"));
         let kv = match kv.k == kv.v {
             true => format!("kv={}", kv.k.name()),
             false => format!("k={}, v={}", kv.k.name(), kv.v.name()),
         };
         let heads = format!("heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}");
-        format!("(layer={layer}, {heads}, scale={scale:?}{softcap}{window}, {kv})")
+        format!("(layer={layer}, {heads}, scale={scale:?}{softcap}{causal}{window}, {kv})")
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
@@ -203,7 +227,9 @@ impl OpDef for Attention {
         let sinks = node.tensors.first().map(|&sinks| state.dense(sinks));
         let q = state.f32s(node.inputs[0]).chunks_exact(a.heads * a.head_dim);
         let rows = q.zip(&state.batch).flat_map(|(q, token)| {
-            attend(a, &state.sequences[token.sequence][layer], q, token.position, sinks)
+            let kv = &state.sequences[token.sequence][layer];
+            let last = kv.k.values.len() / kv_cols - 1;
+            attend(a, kv, q, a.view(token.position, last), sinks)
         });
         Data::F32(rows.collect())
     }
@@ -247,7 +273,8 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
             return Err(at.at(key, &message, label));
         }
     }
-    let layer = at.next_attention(kv_heads, head_dim)?;
+    let causal = !at.has("causal") || at.flag("causal");
+    let layer = at.next_attention(kv_heads, head_dim, causal)?;
     let scale = match at.has("scale") {
         true => at.positive("scale", "the scale")?,
         false => (1.0 / (head_dim as f64).sqrt()) as f32,
@@ -262,7 +289,7 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         false => vec![],
     };
     let kv = KvPair::both(KvFormat::F32);
-    let attention = Attention { layer, heads, kv_heads, head_dim, scale, softcap, window, kv };
+    let attention = Attention { layer, heads, kv_heads, head_dim, scale, softcap, causal, window, kv };
     let ty = Type::F32(Rows::Tokens, heads * head_dim);
     Ok(at.push(ty, attention, vec![q, k, v], tensors))
 }
@@ -278,11 +305,18 @@ fn head<'r>(
     (&rows.values[head * a.head_dim..][..a.head_dim], rows.scales.get(head).copied())
 }
 
-/// One token's attention: `q` is `[heads * head_dim]`, so is the result.
-pub fn attend(a: &Attention, kv: &LayerKv, q: &[f32], pos: usize, sinks: Option<&[f32]>) -> Vec<f32> {
+/// One token's attention to the positions `seen`: `q` is `[heads * head_dim]`, so is the result.
+pub fn attend(
+    a: &Attention,
+    kv: &LayerKv,
+    q: &[f32],
+    seen: RangeInclusive<usize>,
+    sinks: Option<&[f32]>,
+) -> Vec<f32> {
     let group = a.heads / a.kv_heads;
     let heads = q.chunks_exact(a.head_dim).enumerate();
-    heads.flat_map(|(h, q)| attend_head(a, kv, q, pos, h / group, sinks.map(|sinks| sinks[h]))).collect()
+    let sink = |h: usize| sinks.map(|sinks| sinks[h]);
+    heads.flat_map(|(h, q)| attend_head(a, kv, q, seen.clone(), h / group, sink(h))).collect()
 }
 
 /// The contribution of one segment.
@@ -296,15 +330,15 @@ fn attend_head(
     a: &Attention,
     kv: &LayerKv,
     q: &[f32],
-    pos: usize,
+    seen: RangeInclusive<usize>,
     kv_head: usize,
     sink: Option<f32>,
 ) -> Vec<f32> {
-    let first = a.window.map_or(0, |window| (pos + 1).saturating_sub(window as usize));
-    let segments: Vec<SegmentResult> = (first / ATTENTION_SEGMENT..=pos / ATTENTION_SEGMENT)
+    let (first, last) = seen.into_inner();
+    let segments: Vec<SegmentResult> = (first / ATTENTION_SEGMENT..=last / ATTENTION_SEGMENT)
         .map(|j| {
             let (from, to) = (j * ATTENTION_SEGMENT, (j + 1) * ATTENTION_SEGMENT);
-            segment(a, kv, q, from.max(first)..to.min(pos + 1), kv_head)
+            segment(a, kv, q, from.max(first)..to.min(last + 1), kv_head)
         })
         .collect();
     let largest = largest(segments.iter().map(|s| s.largest).chain(sink));

@@ -207,6 +207,12 @@ fn lower_logits(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
             "put a `select_rows` node before the final norm: only the rows whose logits are wanted go on",
         ));
     }
+    if at.graph().whole_texts() {
+        let message = "logits behind attention that is not causal";
+        return Err(at
+            .at("input", message, "expected causal attention before it")
+            .help("a model whose tokens see those that follow ends in an `embedding` node"));
+    }
     let value = lower(at, |_, _| Ok(()))?;
     let vocab = at.graph().vocab;
     if at.ty(value) != Type::F32(Rows::LogitRows, vocab) {

@@ -143,9 +143,14 @@ impl Op {
         if let Op::Norm(op) = self { Some(*op) } else { None }
     }
 
-    /// Whether the op reads the rows of a table.
+    /// Whether the op reads the row of a table that the token's id names.
     pub fn is_embed(&self) -> bool {
-        matches!(self, Op::Embed(_))
+        *self == Op::Embed(Embed { by_position: false })
+    }
+
+    /// Whether the op reads the row of a table that the token's position names.
+    pub fn is_embed_of_positions(&self) -> bool {
+        *self == Op::Embed(Embed { by_position: true })
     }
 
     /// Whether the op sums the rows of a token's experts.

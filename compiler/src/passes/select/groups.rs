@@ -299,7 +299,10 @@ impl Selector<'_> {
         };
         let max_segments = match a.window {
             // As many positions are in the windows of a tile's tokens, and touch at most this many segments.
-            Some(w) => self.max_segments.min((w as usize + tile_tokens - 1).div_ceil(ATTENTION_SEGMENT) + 1),
+            Some(window) => {
+                let seen = if a.causal { window as usize } else { 2 * window as usize - 1 };
+                self.max_segments.min((seen + tile_tokens - 1).div_ceil(ATTENTION_SEGMENT) + 1)
+            }
             None => self.max_segments,
         };
         let body = Body::Attention(AttentionBody {
@@ -310,6 +313,7 @@ impl Selector<'_> {
             heads: a.heads,
             scale: a.scale.into(),
             softcap: a.softcap.map(Into::into),
+            causal: a.causal,
             window: a.window,
             tile_tokens,
             by_runs: (2..=PROLOGUE_TOKENS).contains(&self.max_tokens),

@@ -67,12 +67,13 @@ impl KernelUse {
             }
             Body::Attention(a) => write!(
                 f,
-                "attention {} heads over {} of {} in {}, window {}, {} by {}, into {}",
+                "attention {} heads over {} of {} in {}, window {}{}, {} by {}, into {}",
                 a.heads,
                 a.geometry.kv_heads,
                 a.geometry.head_dim,
                 kv_name(a.geometry.formats),
                 a.window.map_or("none".to_owned(), |w| w.to_string()),
+                if a.causal { "" } else { " on either side" },
                 if a.by_runs { "runs" } else { "tokens" },
                 a.tile_tokens,
                 row_name(row(&a.out))

@@ -80,6 +80,13 @@ fn needs_are_what_bodies_touch() {
         check(&kernel).unwrap().max_context
     };
     assert_eq!([1, 3].map(with_segments), [1024, 3072]);
+    // Tokens that see what follows see as much on either side of them, and their texts run whole.
+    let mut kernel = attention();
+    let Body::Attention(body) = &mut kernel.body else { unreachable!() };
+    (body.causal, body.kind) = (false, FULL);
+    let contract = check(&kernel).unwrap();
+    let Need::Kv { view: u32::MAX, .. } = contract.operands[1] else { panic!("{contract:?}") };
+    assert!(contract.whole_texts && contract.max_context == 1 << 24);
 
     let contract = check(&shrink()).unwrap();
     assert_eq!(contract.operands[3], buffer(2, 4 * MAX_RANK as u64, false));
@@ -94,7 +101,7 @@ fn needs_are_what_bodies_touch() {
     assert_eq!(contract.operands[3], out);
     assert_eq!(contract.operands[0], buffer(1, 256, true));
 
-    let embed = EmbedRow { table: 0, format: WeightFormat::Bf16, row_bytes: 128, out: 0 };
+    let embed = EmbedRow { table: 0, format: WeightFormat::Bf16, row_bytes: 128, positions: None, out: 0 };
     let mut kernel = rows(Domain::Tokens, RowType::F32(64), RowType::F32(64), embed.into());
     kernel.vals = vec![val(RowType::F32(64), 1)];
     assert_eq!(
@@ -409,7 +416,8 @@ fn attention_has_heads_segments_and_a_window() {
         })
     };
     type Case = (fn(&mut AttentionBody), &'static str);
-    let cases: [Case; 7] = [
+    let cases: [Case; 8] = [
+        (|a| a.causal = false, "a Sliding layer with a window of Some(100)"),
         (|a| a.heads = 5, "5 heads for 2 KV heads"),
         (|a| a.heads = 258, "258 heads for 2 KV heads"),
         (|a| a.geometry.head_dim = 24, "24 columns, expected a multiple of 16"),

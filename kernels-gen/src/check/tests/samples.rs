@@ -184,6 +184,7 @@ pub fn attention() -> Kernel {
             heads: 6,
             scale: 1.0.into(),
             softcap: Some(50.0.into()),
+            causal: true,
             window: Some(100),
             tile_tokens: 4,
             by_runs: false,

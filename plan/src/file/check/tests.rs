@@ -37,6 +37,7 @@ fn metadata() -> Metadata {
             max_context: 20,
             kv: KvLayers { full: geometry, sliding: geometry, layers: Vec::new() },
             ropes: Vec::new(),
+            whole_texts: false,
             decode_bytes: 0,
             adapters: None,
         },
@@ -302,8 +303,14 @@ fn small_program() -> TargetProgram {
         routings: Vec::new(),
         wanted_only: None,
     };
-    let contract =
-        Contract { operands: Vec::new(), scratch_bytes: 0, max_tokens: 1, max_context: 1, listed_tiles: 0 };
+    let contract = Contract {
+        operands: Vec::new(),
+        scratch_bytes: 0,
+        max_tokens: 1,
+        max_context: 1,
+        listed_tiles: 0,
+        whole_texts: false,
+    };
     let symbol = Symbol { name: "kernel".to_owned(), offset: 0, size: 1, contract: Some(contract) };
     TargetProgram { classes: vec![class], arena_bytes: 0, scratch_bytes: 0, symbols: vec![symbol] }
 }

@@ -2,12 +2,14 @@
 
 mod class;
 mod dense;
+mod encoders;
 mod gemma;
 mod mixtures;
 
 pub(super) use class::{DescribedModel, ModelClass};
+pub(super) use encoders::{ENCODER_KEYS, EncoderClass};
 
-/// All classes.
+/// All classes of decoders.
 pub(super) fn classes() -> impl Iterator<Item = &'static ModelClass> {
     mixtures::CLASSES.iter().chain(dense::CLASSES).chain(gemma::CLASSES)
 }

@@ -48,7 +48,7 @@ pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
     let format = rng.pick(&[WeightFormat::Bf16, WeightFormat::F32]);
     let experts_format = rng.pick(&[WeightFormat::Mxfp4, WeightFormat::Bf16]);
     let table = b.tensor("embed", Role::Table, &[sizes.vocab, HIDDEN], format, source("embed"));
-    let x = b.node("embed", Embed, &[ValueId(0)], &[table])?;
+    let x = b.node("embed", Embed::default(), &[ValueId(0)], &[table])?;
     let mut make =
         Make { b, x, sizes, format, experts_format, values: BTreeMap::new(), routing: None, facts, rng };
     make.pattern(&pattern)?;
@@ -73,7 +73,7 @@ pub fn sample_function(function: &ExprFunction, seed: u64) -> Result<Graph, Grap
     let width = rng.pick(&WIDTHS[..5]);
     let mut b = GraphBuilder::new(&function.name, 64, 4096);
     let table = b.tensor("embed", Role::Table, &[64, HIDDEN], WeightFormat::Bf16, source("embed"));
-    let x = b.node("embed", Embed, &[ValueId(0)], &[table])?;
+    let x = b.node("embed", Embed::default(), &[ValueId(0)], &[table])?;
     let linear = |b: &mut GraphBuilder, name: &str, x: ValueId, n: usize| {
         let k = b.graph().value(x).ty.cols();
         let from = format!("{name}.weight");
@@ -200,7 +200,7 @@ impl Make {
             "embed" => {
                 let shape = [self.sizes.vocab, self.facts.cols(name)];
                 let table = self.b.tensor(name, Role::Table, &shape, self.format, source(name));
-                self.b.node(name, Embed, inputs, &[table])
+                self.b.node(name, Embed::default(), inputs, &[table])
             }
             "router_topk" => self.router(name, inputs[0]),
             "rope" => {
@@ -223,6 +223,7 @@ impl Make {
                     head_dim,
                     scale: 1.0 / (head_dim as f32).sqrt(),
                     softcap: self.rng.one_in(4).then_some(5.0),
+                    causal: true,
                     window: self.rng.one_in(2).then_some(5),
                     kv: KvPair::both(KvFormat::F32),
                 };

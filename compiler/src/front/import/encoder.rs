@@ -1,0 +1,185 @@
+//! An encoder as its class describes it, and its spec.
+
+use super::config::{ModelConfig, bad, unsupported};
+use super::error::Result;
+use super::stored::StoredTensors;
+use super::writer::{TomlWriter, quote};
+
+/// Tensors of an encoder: names in the spec and in checkpoints, and dims.
+const TENSORS: [EncoderTensor; 21] = [
+    of("embed", "embeddings.word_embeddings.weight", "vocab hidden"),
+    of("position_embed", "embeddings.position_embeddings.weight", "max_context hidden"),
+    of("type_embed", "embeddings.token_type_embeddings.weight", "hidden"),
+    of("embed_norm", "embeddings.LayerNorm.weight", "hidden"),
+    of("embed_norm_bias", "embeddings.LayerNorm.bias", "hidden"),
+    in_layer("q", "attention.self.query.weight", "hidden hidden"),
+    in_layer("q_bias", "attention.self.query.bias", "hidden"),
+    in_layer("k", "attention.self.key.weight", "hidden hidden"),
+    in_layer("k_bias", "attention.self.key.bias", "hidden"),
+    in_layer("v", "attention.self.value.weight", "hidden hidden"),
+    in_layer("v_bias", "attention.self.value.bias", "hidden"),
+    in_layer("o", "attention.output.dense.weight", "hidden hidden"),
+    in_layer("o_bias", "attention.output.dense.bias", "hidden"),
+    in_layer("attn_norm", "attention.output.LayerNorm.weight", "hidden"),
+    in_layer("attn_norm_bias", "attention.output.LayerNorm.bias", "hidden"),
+    in_layer("up", "intermediate.dense.weight", "mlp_hidden hidden"),
+    in_layer("up_bias", "intermediate.dense.bias", "mlp_hidden"),
+    in_layer("down", "output.dense.weight", "hidden mlp_hidden"),
+    in_layer("down_bias", "output.dense.bias", "hidden"),
+    in_layer("mlp_norm", "output.LayerNorm.weight", "hidden"),
+    in_layer("mlp_norm_bias", "output.LayerNorm.bias", "hidden"),
+];
+
+/// The first tensor, by which checkpoints are told apart that name all with another beginning.
+pub(super) const WORDS: &str = TENSORS[0].published;
+
+/// A tensor of an encoder.
+struct EncoderTensor {
+    /// Name in the spec.
+    name: &'static str,
+    /// Name in checkpoints, within its layer where it is of one.
+    published: &'static str,
+    /// Dims, with spaces between.
+    shape: &'static str,
+    /// Whether every layer has one.
+    in_layer: bool,
+}
+
+const fn of(name: &'static str, published: &'static str, shape: &'static str) -> EncoderTensor {
+    EncoderTensor { name, published, shape, in_layer: false }
+}
+
+const fn in_layer(name: &'static str, published: &'static str, shape: &'static str) -> EncoderTensor {
+    EncoderTensor { name, published, shape, in_layer: true }
+}
+
+/// All that the spec of an encoder says beside its numbers.
+pub(super) struct EncoderModel {
+    /// Name of its class, for the first line.
+    pub(super) class: &'static str,
+    /// Rows of the table of positions that stand for no position of a text, before those that do.
+    pub(super) first_position: u64,
+}
+
+impl EncoderModel {
+    /// The spec of the model called `name`, with the tensors of `file`.
+    pub(super) fn spec(&self, name: &str, config: &ModelConfig, file: &StoredTensors<'_>) -> Result<String> {
+        for key in ["is_decoder", "add_cross_attention"] {
+            if config.flag(key, false)? {
+                return unsupported(format!("`{key}` in a {}; supported is: false", self.class));
+            }
+        }
+        if let Some(other) = config.text("position_embedding_type")?.filter(|&kind| kind != "absolute") {
+            return unsupported(format!("`position_embedding_type` `{other}`; supported is: absolute"));
+        }
+        let number = |key: &str| config.require_whole(&[key]);
+        let (hidden, heads) = (number("hidden_size")?, number("num_attention_heads")?);
+        if !hidden.is_multiple_of(heads) {
+            return bad(format!(
+                "`hidden_size` {hidden} does not divide among `num_attention_heads` {heads}"
+            ));
+        }
+        let (rows, first) = (number("max_position_embeddings")?, self.first_position);
+        let Some(context) = rows.checked_sub(first).filter(|&context| context > 0) else {
+            return bad(format!("`max_position_embeddings` is {rows}: expected more than {first}"));
+        };
+        let types = number("type_vocab_size")?;
+        let activation = activation(config)?;
+        let mut w = TomlWriter::new(name, &format!("encoder ({})", self.class));
+        w.section("model", "");
+        w.keys(&[("name", quote(name)), ("vocab", quote("vocab")), ("max_context", quote("max_context"))]);
+        let left_out = file.heads();
+        if !left_out.is_empty() {
+            w.line("# Tensors of the checkpoint that are no part of this model.");
+            w.keys(&[("left_out", format!("{left_out:?}"))]);
+        }
+        w.section("dims", "");
+        w.keys(&[
+            ("vocab", number("vocab_size")?.to_string()),
+            ("max_context", context.to_string()),
+            ("hidden", hidden.to_string()),
+            ("layers", number("num_hidden_layers")?.to_string()),
+            ("heads", heads.to_string()),
+            ("mlp_hidden", number("intermediate_size")?.to_string()),
+            ("norm_eps", format!("{:?}", config.require_positive("layer_norm_eps")?)),
+        ]);
+        let text = |tensor: &EncoderTensor| {
+            let keys = match tensor.name {
+                "position_embed" if first > 0 => {
+                    format!(", rows = {{ of = {rows}, take = \"{first}..{rows}\" }}")
+                }
+                // A text is of the first type.
+                "type_embed" if types > 1 => {
+                    format!(", rows = {{ of = \"{types} * hidden\", take = \"0..hidden\" }}")
+                }
+                _ => String::new(),
+            };
+            let place = if tensor.in_layer { "encoder.layer.{layer}." } else { "" };
+            (tensor.name, file.prefixed(&format!("{place}{}", tensor.published), tensor.shape, &keys))
+        };
+        let (layer, global): (Vec<_>, Vec<_>) = TENSORS.iter().partition(|tensor| tensor.in_layer);
+        w.section("tensors", "");
+        w.keys(&global.into_iter().map(text).collect::<Vec<_>>());
+        w.section("before", "");
+        w.nodes(&[
+            "out = \"word\", op = \"embed\", table = \"embed\"".into(),
+            "out = \"place\", op = \"embed\", table = \"position_embed\", by = \"position\"".into(),
+            "out = \"embedded\", op = \"elementwise\", inputs = [\"word\", \"place\"], \
+             vectors = [\"type_embed\"], expr = \"word + type_embed + place\""
+                .into(),
+            norm("x", "embedded", "embed_norm"),
+        ]);
+        w.section("layer", "One layer; `x` enters it, and `mlp_normed` is the next layer's `x`.");
+        w.keys(&[("count", quote("layers")), ("carry", "{ x = \"mlp_normed\" }".into())]);
+        w.nodes(&[
+            linear("q", "x"),
+            linear("k", "x"),
+            linear("v", "x"),
+            "out = \"attn\", op = \"attention\", q = \"q\", k = \"k\", v = \"v\", heads = \"heads\", \
+             kv_heads = \"heads\", causal = false"
+                .into(),
+            linear("o", "attn"),
+            "out = \"attn_residual\", op = \"add\", inputs = [\"x\", \"o\"]".into(),
+            norm("attn_normed", "attn_residual", "attn_norm"),
+            linear("up", "attn_normed"),
+            format!("out = \"act\", op = \"elementwise\", inputs = [\"up\"], expr = \"{activation}\""),
+            linear("down", "act"),
+            "out = \"mlp_residual\", op = \"add\", inputs = [\"attn_normed\", \"down\"]".into(),
+            norm("mlp_normed", "mlp_residual", "mlp_norm"),
+        ]);
+        w.section("layer.tensors", "");
+        w.keys(&layer.into_iter().map(text).collect::<Vec<_>>());
+        w.section("after", "");
+        w.nodes(&[
+            "out = \"last\", op = \"select_rows\", input = \"x\"".into(),
+            "out = \"vectors\", op = \"embedding\", input = \"last\", pool = \"mean\", normalise = false"
+                .into(),
+        ]);
+        Ok(w.finish())
+    }
+}
+
+/// The MLP's activation, as an expression of `up`.
+fn activation(config: &ModelConfig) -> Result<&'static str> {
+    match config.text("hidden_act")? {
+        None | Some("gelu") => Ok("gelu_erf(up)"),
+        Some("gelu_new" | "gelu_pytorch_tanh") => Ok("gelu(up)"),
+        Some("relu") => Ok("max(up, 0)"),
+        Some(other) => unsupported(format!(
+            "activation `{other}`; supported are: gelu, gelu_new, gelu_pytorch_tanh, relu"
+        )),
+    }
+}
+
+fn norm(out: &str, input: &str, weight: &str) -> String {
+    format!(
+        "out = \"{out}\", op = \"layer_norm\", input = \"{input}\", weight = \"{weight}\", \
+         bias = \"{weight}_bias\", eps = \"norm_eps\""
+    )
+}
+
+fn linear(out: &str, input: &str) -> String {
+    format!(
+        "out = \"{out}\", op = \"linear\", input = \"{input}\", weight = \"{out}\", bias = \"{out}_bias\""
+    )
+}
