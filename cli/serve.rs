@@ -6,10 +6,11 @@ use crate::explicit::Explicit;
 use crate::failure::{Failure, Result};
 use crate::model::{self, ModelArgs};
 use crate::options::{CONTEXT, ContextArgs, ConversationArgs};
+use kernmill::locate::locate;
 use kernmill::stage::{Stage, StagePosition, address};
 use kernmill_tools::OF_THE_FIRST_STAGE;
-use kernmill_tools::serve::SchedulerConfig as Scheduling;
-use kernmill_tools::server::{Backend, EngineBackend, Keys, ScriptBackend, ServerConfig, Tls, serve};
+use kernmill_tools::server::{Backend, Keys, ScriptBackend, ServerConfig, Tls, serve};
+use kernmill_tools::serving::{ServedModel, backends};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,6 +65,11 @@ pub struct Serve {
     /// Another name of the model or of an adapter in the API; may be given several times
     #[arg(long, value_name = "NAME=MODEL", value_parser = ServerConfig::alias)]
     alias: Vec<(String, String)>,
+    /// Another model beside MODEL, for requests that name it, such as one for embeddings; may be given several
+    /// times. --max-memory counts for all together. --preset, --context, --kv-memory, --lora and what else is
+    /// about one model is for MODEL: others have the preset faithful, texts of up to 8192 tokens, no adapters
+    #[arg(long, value_name = "NAME=MODEL", value_parser = ServerConfig::also)]
+    also: Vec<(String, PathBuf)>,
     /// Take regular expressions and grammars from requests: kernmill.regex and kernmill.lark
     #[arg(long)]
     allow_grammars: bool,
@@ -82,7 +88,7 @@ pub struct Serve {
     #[command(flatten)]
     conversations: ConversationArgs,
     /// Run this stage of the model alone, such as 1/2; all but the first listen for it at --host and --port
-    #[arg(long, value_name = "K/N")]
+    #[arg(long, value_name = "K/N", conflicts_with = "also")]
     stage: Option<StagePosition>,
     /// Address of the next stage, or the name of one, and its port: HOST:PORT
     #[arg(long, value_name = "ADDRESS", requires = "stage")]
@@ -91,7 +97,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", requires = "stage")]
     stage_key: Option<PathBuf>,
     /// Answer from this file in place of a model: for tests of programs that use the API
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "also")]
     script: Option<PathBuf>,
     #[command(flatten)]
     model: ModelArgs,
@@ -125,9 +131,9 @@ impl Serve {
         }
         let aside = self.model.aside;
         if let Some(script) = &self.script {
-            return listen(Arc::new(ScriptBackend::open(script)?), config, aside);
+            return listen(&[Arc::new(ScriptBackend::open(script)?)], config, aside);
         }
-        let (mut model, mut options) = model::open(&self.model, &Emit::NONE, explicit)?;
+        let (model, mut options) = model::open(&self.model, &Emit::NONE, explicit)?;
         (options.kv_yields, options.identity, options.stage) = (true, true, stage);
         options.chat_template = self.conversations.template.chat_template;
         options.sessions = config.sessions.is_some();
@@ -135,23 +141,20 @@ impl Serve {
             let prepared = model.prepare(&options)?;
             return Ok(stage.serve(prepared, &options, config.address, |greeting| aside.line(greeting))?);
         }
-        model.tokenizer();
-        let end_tokens = model.end_tokens()?;
         let context = model.context(self.length.context, CONTEXT)?;
-        let (loaded, _) = model::load(model, &options, &Emit::NONE, context, self.parallel)?;
-        let scheduling =
-            Scheduling::default().with_sequences(self.parallel).with_wait(Duration::from_secs(self.max_wait));
-        let backend = Arc::new(EngineBackend::of(loaded, self.name, &end_tokens, scheduling)?);
-        backend.facts().format.note().iter().for_each(|note| aside.note(note));
-        listen(backend.clone(), config, aside)?;
-        backend.end();
-        Ok(())
+        let mut models = vec![ServedModel { name: self.name, opened: model, options, context }];
+        for (name, path) in self.also {
+            let located = locate(&self.model.given.found(&path, explicit)?)?;
+            models.push(models[0].beside(name, located, CONTEXT)?);
+        }
+        let models = backends(models, &config, self.parallel, Duration::from_secs(self.max_wait))?;
+        listen(&models, config, aside)
     }
 }
 
 /// Serves until the end.
-fn listen(backend: Arc<dyn Backend>, config: ServerConfig, aside: Aside) -> Result<()> {
+fn listen(models: &[Arc<dyn Backend>], config: ServerConfig, aside: Aside) -> Result<()> {
     let address = config.address;
-    let served = serve(backend, config, |greeting| aside.line(greeting));
+    let served = serve(models, config, |greeting| aside.line(greeting));
     served.map_err(|error| Failure::Work(format!("{address}: {error}")))
 }

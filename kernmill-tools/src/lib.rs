@@ -21,6 +21,8 @@ pub mod logits;
 pub mod prompt;
 mod rule;
 pub mod run_figures;
+#[cfg(feature = "server")]
+pub mod serving;
 mod stage;
 pub mod stages;
 pub mod stats;

@@ -60,6 +60,7 @@ pub mod stage;
 mod stage_server;
 mod target;
 mod text;
+mod together;
 mod vectors;
 
 pub use compiler::CompileOptions;
@@ -79,6 +80,7 @@ pub use options::Options;
 pub use plan::{PlanModel, why};
 pub use target::Target;
 pub use text::{About, Model, Sampling};
+pub use together::{LoadRequest, load_together};
 
 /// The code of `docs/user/embedding.md`, as tests.
 #[cfg(all(doctest, feature = "compiler"))]

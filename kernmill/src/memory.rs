@@ -40,29 +40,74 @@ pub(crate) enum WeightsIn {
     File,
 }
 
-/// The KV cache as [`Options::kv_yields`] has it.
-pub(crate) fn kv_shape(
-    program: &Program,
-    shape: KvShape,
-    threads: usize,
-    options: &Options,
-    share: Option<&StageShare>,
-) -> KvShape {
-    if !options.kv_yields || options.kv_memory.is_some() {
-        return shape;
-    }
-    let available = available_memory().unwrap_or(u64::MAX);
-    let all = MemoryNeed::of(program, shape, threads);
-    let others = weight_bytes(program, share).saturating_add(all.total() - all.kv);
-    let left = options.max_memory.unwrap_or(u64::MAX).min(available).saturating_sub(others);
-    // A stage has its layers' part of the cache; the budget is that of all.
-    let part = share.map_or(1.0, |share| share.layers.len() as f64 / program.model.kv.layers.len() as f64);
-    kv_within(&program.model.kv, shape, all.kv, (left as f64 / part) as u64)
+/// A model that is about to be loaded, and what it takes.
+pub(crate) struct MemoryClaim<'a> {
+    /// Name of the model, for messages.
+    pub name: &'a str,
+    pub program: &'a Program,
+    pub shape: KvShape,
+    pub options: &'a Options,
+    pub weights_in: WeightsIn,
+    /// The part that is loaded, if that is a stage alone.
+    pub share: Option<StageShare>,
 }
 
-/// Bytes of the weights that are read here.
-fn weight_bytes(program: &Program, share: Option<&StageShare>) -> u64 {
-    share.map_or(program.weight_bytes, |share| (program.weight_bytes as f64 * share.weights) as u64)
+impl MemoryClaim<'_> {
+    /// Bytes of the weights that are read here.
+    pub fn weight_bytes(&self) -> u64 {
+        let all = self.program.weight_bytes;
+        self.share.as_ref().map_or(all, |share| (all as f64 * share.weights) as u64)
+    }
+
+    /// The memory besides the weights.
+    fn need(&self) -> MemoryNeed {
+        match &self.share {
+            None => MemoryNeed::of(self.program, self.shape, self.options.threads()),
+            Some(share) => share.memory(self.program, self.shape, self.options.threads()),
+        }
+    }
+
+    /// All that it takes, with its weights.
+    pub fn total(&self) -> u64 {
+        self.need().total().saturating_add(self.weight_bytes())
+    }
+
+    /// The memory that nobody can have meanwhile.
+    fn taken(&self) -> u64 {
+        if self.weights_in == WeightsIn::File { self.need().total() } else { self.total() }
+    }
+}
+
+/// The least of what the models' options allow.
+fn limit(claims: &[MemoryClaim<'_>]) -> Option<u64> {
+    claims.iter().filter_map(|claim| claim.options.max_memory).min()
+}
+
+/// Sizes the KV caches as [`Options::kv_yields`] says. What weights and working memory of all models leave is
+/// shared by the caches, each by what it would take without a limit.
+pub(crate) fn size_caches(claims: &mut [MemoryClaim<'_>]) {
+    let available = available_memory().unwrap_or(u64::MAX);
+    let yields = |claim: &MemoryClaim<'_>| claim.options.kv_yields && claim.options.kv_memory.is_none();
+    let wanted = |claim: &MemoryClaim<'_>| {
+        // A stage has its layers' part of the cache; the budget is that of all.
+        MemoryNeed::of(claim.program, claim.shape, claim.options.threads())
+    };
+    let others = claims.iter().map(|claim| {
+        let all = wanted(claim);
+        let own = if yields(claim) { all.total() - all.kv } else { all.total() };
+        claim.weight_bytes().saturating_add(own)
+    });
+    let others = others.fold(0, u64::saturating_add);
+    let left = limit(claims).unwrap_or(u64::MAX).min(available).saturating_sub(others);
+    let caches = claims.iter().filter(|claim| yields(claim)).map(|claim| wanted(claim).kv);
+    let caches = caches.fold(0, u64::saturating_add).max(1);
+    for claim in claims.iter_mut().filter(|claim| yields(claim)) {
+        let layers = &claim.program.model.kv;
+        let kv = wanted(claim).kv;
+        let own = (u128::from(left) * u128::from(kv) / u128::from(caches)) as u64;
+        let part = claim.share.as_ref().map_or(1.0, |it| it.layers.len() as f64 / layers.layers.len() as f64);
+        claim.shape = kv_within(layers, claim.shape, kv, (own as f64 / part) as u64);
+    }
 }
 
 /// A cache of `all` bytes, or of three quarters of what is `left` if that is less. The rest is for the
@@ -77,54 +122,57 @@ fn kv_within(layers: &KvLayers, shape: KvShape, all: u64, left: u64) -> KvShape 
     KvShape { budget: KvBudget::Bytes(least), ..shape }
 }
 
-/// Checks that there is memory enough to run `program`, or a stage's `share` of it: KV cache and working
-/// memory of `threads` workers, and the weights unless they are mapped from a file. `limit` is a number of
-/// bytes that may not be exceeded; mapped weights count for it too.
+/// Checks that there is memory enough to run all models together: KV caches and working memory of the
+/// workers, and the weights unless they are mapped from files. Mapped weights count for
+/// [`Options::max_memory`] too.
 ///
 /// # Errors
-/// When more is needed than is available, or than `limit`. The message says how much each part takes.
-pub(crate) fn check_share(
-    program: &Program,
-    shape: KvShape,
-    threads: usize,
-    limit: Option<u64>,
-    weights: WeightsIn,
-    share: Option<&StageShare>,
-) -> Result<()> {
-    if let Some(least) = shape.least_budget(&program.model.kv) {
-        return Err(Error::bad_input(format!(
-            "--kv-memory is too small: one sequence of {} tokens, {} of them at once, takes {}: give more, or \
-             lower --context or --chunk",
-            shape.context,
-            shape.chunk,
-            size(least)
-        )));
+/// When more is needed than is available, or than is allowed. The message says how much each part takes.
+pub(crate) fn check_claims(claims: &[MemoryClaim<'_>]) -> Result<()> {
+    for MemoryClaim { shape, program, .. } in claims {
+        if let Some(least) = shape.least_budget(&program.model.kv) {
+            return Err(Error::bad_input(format!(
+                "--kv-memory is too small: one sequence of {} tokens, {} of them at once, takes {}: give more, or \
+                 lower --context or --chunk",
+                shape.context,
+                shape.chunk,
+                size(least)
+            )));
+        }
     }
-    let need = match share {
-        None => MemoryNeed::of(program, shape, threads),
-        Some(share) => share.memory(program, shape, threads),
-    };
-    let weight_bytes = weight_bytes(program, share);
-    let total = need.total().saturating_add(weight_bytes);
-    let taken = if weights == WeightsIn::File { need.total() } else { total };
     let available = available_memory().unwrap_or(u64::MAX);
-    let refused = |needed: u64, allowed: u64| {
-        Err(Error::bad_input(format!(
-            "not enough memory: {} needed (weights {}, KV cache {}, working memory {}), {} allowed: lower \
-             --context, --chunk or (batch) --parallel, make the KV cache smaller with --kv-memory or \
-             --kv-format int8, or take a smaller model",
-            size(needed),
-            size(if needed == total { weight_bytes } else { 0 }),
-            size(need.kv),
-            size(need.total() - need.kv),
-            size(allowed)
-        )))
-    };
-    match limit {
-        Some(limit) if total > limit => refused(total, limit),
-        _ if taken > available => refused(taken, available),
-        _ => Ok(()),
+    if let Some(limit) = limit(claims) {
+        check_sum(claims, MemoryClaim::total, limit)?;
     }
+    check_sum(claims, MemoryClaim::taken, available)
+}
+
+/// Refuses models that take more than is `allowed`, counted by `of`.
+fn check_sum<'a>(
+    claims: &[MemoryClaim<'a>],
+    of: impl Fn(&MemoryClaim<'a>) -> u64,
+    allowed: u64,
+) -> Result<()> {
+    let needed = claims.iter().map(&of).fold(0, u64::saturating_add);
+    if needed <= allowed {
+        return Ok(());
+    }
+    let parts = |claim: &MemoryClaim<'a>| {
+        let need = claim.need();
+        let (all, besides) = (need.total(), need.total() - need.kv);
+        let [weights, kv, besides] = [of(claim) - all, need.kv, besides].map(size);
+        format!("(weights {weights}, KV cache {kv}, working memory {besides})")
+    };
+    let named = |claim: &MemoryClaim<'a>| format!("{} by {} {}", size(of(claim)), claim.name, parts(claim));
+    let each = match claims {
+        [one] => parts(one),
+        _ => claims.iter().map(named).collect::<Vec<_>>().join(", "),
+    };
+    let (needed, allowed) = (size(needed), size(allowed));
+    Err(Error::bad_input(format!(
+        "not enough memory: {needed} needed {each}, {allowed} allowed: lower --context, --chunk or (batch) \
+         --parallel, make the KV cache smaller with --kv-memory or --kv-format int8, or take a smaller model"
+    )))
 }
 
 /// Checks that a process like this one may lock `bytes` bytes of weights in memory.

@@ -6,7 +6,7 @@ use crate::compiler::{Compiled, CompiledModel, Found, Made, OpenedSource, Source
 use crate::error::{Error, Result};
 use crate::locate::Located;
 use crate::makes::ModelMakes;
-use crate::memory::{self, WeightsIn, check_lock, check_share, kv_shape, lock};
+use crate::memory::{self, lock};
 use crate::options::Options;
 use crate::plan::PlanModel;
 use kernmill_kv_store::{PayloadLayout, Store, StoreOptions};
@@ -233,41 +233,9 @@ impl Prepared {
         }
     }
 
-    /// Checks that there is memory enough, reads the weights, and starts an engine for `sequences` sequences
-    /// of up to `context` tokens.
-    ///
-    /// # Errors
-    /// When memory is short, an adapter does not fit, or weights cannot be read or used.
-    pub fn load(self, options: &Options, context: u32, sequences: u32) -> Result<Loaded> {
-        adapters::check_fit(&options.adapters, self.program())?;
-        if options.mlock {
-            check_lock(self.program().weight_bytes)?;
-        }
-        options.check_stage()?;
+    /// Reads the weights and starts an engine of this shape.
+    pub(crate) fn load_with(self, options: &Options, shape: KvShape) -> Result<Loaded> {
         let store = open_store(options)?;
-        let threads = options.threads();
-        let (program, weights_in) = (self.program(), self.weights_in());
-        let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
-        let largest = match &self.kind {
-            PreparedCode::Plan(_) => {
-                let largest = program.classes.last().map_or(1, |class| class.max_tokens);
-                options.chunk.unwrap_or(largest).min(largest)
-            }
-            PreparedCode::Compiled(_) => options.chunk([program.level]),
-        };
-        // Where texts run whole, a run has several, and none is longer than it.
-        let (context, chunk) = match program.model.whole_texts {
-            true => (context.min(largest), largest),
-            false => (context, largest.min(context)),
-        };
-        let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
-        let shape = kv_shape(program, shape, threads, options, share.as_ref());
-        check_share(program, shape, threads, options.max_memory, weights_in, share.as_ref())?;
-        if let (PreparedCode::Plan(plan), None) = (&self.kind, &share)
-            && let Some(note) = plan.too_large_for_memory(shape, threads)
-        {
-            options.observer.note(&note);
-        }
         let (image, times) = self.into_parts(options)?;
         engine(image, shape, options, times, store)
     }
@@ -278,14 +246,6 @@ impl Prepared {
     /// When they cannot be read or used.
     pub(crate) fn into_image(self, options: &Options) -> Result<PlanImage> {
         Ok(self.into_parts(options)?.0)
-    }
-
-    /// Where the weights are once they have been read.
-    fn weights_in(&self) -> WeightsIn {
-        match &self.kind {
-            PreparedCode::Plan(_) => WeightsIn::File,
-            PreparedCode::Compiled(_) => WeightsIn::Memory,
-        }
     }
 
     fn into_parts(self, options: &Options) -> Result<(PlanImage, Times)> {

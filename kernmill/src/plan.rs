@@ -8,8 +8,7 @@ use crate::target::Target;
 use kernmill_os::memory::{available_memory, lies_in_memory};
 use kernmill_os::text::size;
 use kernmill_plan::program::Program;
-use kernmill_runtime::kv::KvShape;
-use kernmill_runtime::{MemoryNeed, Plan, PlanError, PlanImage, TokenizerHandle};
+use kernmill_runtime::{Plan, PlanError, PlanImage, TokenizerHandle};
 use std::path::Path;
 use std::time::Instant;
 
@@ -47,11 +46,11 @@ impl PlanModel {
 }
 
 impl PlanModel {
-    /// Weights that do not stay in memory are read from the disk for every token. On a file system in memory
-    /// they do stay.
-    pub(crate) fn too_large_for_memory(&self, shape: KvShape, threads: usize) -> Option<String> {
+    /// Weights that do not stay in memory beside `others`, which are so many bytes, are read from the disk for
+    /// every token. On a file system in memory they do stay.
+    pub(crate) fn too_large_for_memory(&self, others: u64) -> Option<String> {
         let program = self.image.program();
-        let available = available_memory()?.saturating_sub(MemoryNeed::of(program, shape, threads).total());
+        let available = available_memory()?.saturating_sub(others);
         if program.weight_bytes <= available || lies_in_memory(self.plan.file().source()) {
             return None;
         }

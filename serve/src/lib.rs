@@ -39,6 +39,7 @@ mod stats;
 mod text;
 mod text_maker;
 mod thread;
+mod turns;
 mod values;
 mod view;
 
@@ -59,4 +60,5 @@ pub use serving::{Clock, Serving};
 pub use stats::{ServeStats, WidthStats};
 pub use text::Text;
 pub use thread::{Listener, ServingThread, Ticket};
+pub use turns::StepTurns;
 pub use values::Wanted;

@@ -9,6 +9,7 @@ use crate::flight::StepInFlight;
 use crate::histories::Histories;
 use crate::request::Request;
 use crate::stats::ServeStats;
+use crate::turns::StepTurns;
 use crate::values::Wanted;
 use crate::view::CacheView;
 use kernmill_constrain::Constraint;
@@ -64,6 +65,8 @@ pub struct Serving {
     pub(crate) tokenizer: Option<TokenizerHandle>,
     /// The name of the model's rows in files, if sequences are saved.
     pub(crate) layout: Option<PayloadLayout>,
+    /// The turns of this engine and others, if there are others.
+    turns: Option<StepTurns>,
 }
 
 /// Time since the start.
@@ -108,6 +111,7 @@ impl Serving {
             flights: VecDeque::new(),
             tokenizer: None,
             layout: None,
+            turns: None,
         })
     }
 
@@ -115,6 +119,13 @@ impl Serving {
     #[must_use]
     pub fn with_tokenizer(mut self, tokenizer: Option<TokenizerHandle>) -> Serving {
         self.tokenizer = tokenizer;
+        self
+    }
+
+    /// This serving, which takes turns with others: each step waits until it is its turn.
+    #[must_use]
+    pub fn with_turns(mut self, turns: StepTurns) -> Serving {
+        self.turns = Some(turns);
         self
     }
 
@@ -282,6 +293,8 @@ impl Serving {
     /// # Errors
     /// When the engine fails for a reason that no request is at fault for.
     pub fn tick(&mut self, on_event: &mut dyn FnMut(RequestId, RequestEvent)) -> Result<Tick> {
+        let turns = self.turns.clone().filter(|_| !self.active.is_empty());
+        let _turn = turns.as_ref().map(StepTurns::wait);
         let now = (self.clock)();
         if let Some(lost) = self.engine.take_lost_stage() {
             self.lose(&lost.to_string(), now, on_event);

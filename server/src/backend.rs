@@ -71,6 +71,9 @@ pub trait Backend: Send + Sync {
 
     /// Accepts no more requests, and cuts those that run after `limit`.
     fn drain(&self, limit: Duration);
+
+    /// Waits until every request has ended and the cache is on disk.
+    fn end(&self) {}
 }
 
 /// The message about sessions of a backend without a KV cache.

@@ -10,7 +10,7 @@ use kernmill_runtime::stages::StageHealth;
 use kernmill_runtime::{AdapterUse, Tenant};
 use kernmill_serve::{
     self as serve, Listener, Request, RequestEvent, SavedTokens, SchedulerConfig as Scheduling, Scoring,
-    Serving, ServingThread,
+    Serving, ServingThread, StepTurns,
 };
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,20 +79,21 @@ pub struct EngineBackend {
 }
 
 impl EngineBackend {
-    /// Serves a loaded model, which is called `name`, or else by its own name. `end_tokens` are the model's.
+    /// Serves a loaded model, which is called `name`, and takes its steps in turns with others. `end_tokens`
+    /// are the model's.
     ///
     /// # Errors
     /// When the model has no tokenizer, an option of the configuration is out of its range, or the engine's
     /// thread cannot be made.
     pub fn of(
         loaded: Loaded,
-        name: Option<String>,
+        name: &str,
         end_tokens: &[u32],
         config: Scheduling,
+        turns: StepTurns,
     ) -> Result<EngineBackend, Error> {
-        let name = name.unwrap_or_else(|| loaded.image.program().model.name.clone());
-        let facts = BackendInfo::of(&loaded, &name, end_tokens)?;
-        EngineBackend::start(loaded.into_serving(config)?, facts)
+        let facts = BackendInfo::of(&loaded, name, end_tokens)?;
+        EngineBackend::start(loaded.into_serving(config)?.with_turns(turns), facts)
     }
 
     /// Starts the thread that runs the requests of a serving.
@@ -111,11 +112,6 @@ impl EngineBackend {
         note(&shared, &mut serving);
         let thread = ServingThread::start(serving, observer(shared.clone(), pace.clone()))?;
         Ok(EngineBackend { facts, thread, shared, stages, pace, start: Instant::now() })
-    }
-
-    /// Waits until every request has ended and the cache is on disk.
-    pub fn end(&self) {
-        self.thread.end();
     }
 
     /// Has a job done between two steps.
@@ -221,6 +217,10 @@ impl Backend for EngineBackend {
     fn drain(&self, limit: Duration) {
         locked(&self.shared).is_draining = true;
         self.thread.give(move |serving| serving.drain(limit));
+    }
+
+    fn end(&self) {
+        self.thread.end();
     }
 }
 

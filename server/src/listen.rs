@@ -38,15 +38,18 @@ struct Door<T> {
 }
 
 impl Server {
-    /// Listens at the address of `config`.
+    /// Listens at the address of `config`. The first model is the one where a request names none.
     ///
     /// # Errors
     /// When the address is not free or not this machine's, other machines could reach it and there is no
-    /// key, an alias means nothing, or there is no TLS with these files.
-    pub async fn bind(backend: Arc<dyn Backend>, config: ServerConfig) -> io::Result<Server> {
-        let checked = config.check().and_then(|()| config.check_aliases(&*backend));
+    /// key, two models have one name, an alias means nothing, or there is no TLS with these files.
+    pub async fn bind(models: &[Arc<dyn Backend>], config: ServerConfig) -> io::Result<Server> {
+        let names: Vec<&str> = models.iter().map(|model| model.facts().model.as_str()).collect();
+        let adapters = models.first().map(|model| model.adapters()).unwrap_or_default();
+        let adapters: Vec<&str> = adapters.iter().map(String::as_str).collect();
+        let checked = config.check().and_then(|()| config.check_names(&names, &adapters));
         checked.map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what))?;
-        let state = Arc::new(ServerState::new(backend, config)?);
+        let state = ServerState::new(models, config)?;
         let address = state.config.address;
         let acceptor = |protocol| state.config.tls.as_ref().map(|tls| tls.acceptor(protocol)).transpose();
         let http = Door {
@@ -88,11 +91,16 @@ impl Server {
     /// # Errors
     /// When the system does not tell.
     pub fn greeting(&self) -> io::Result<String> {
-        let (address, facts) = (self.address()?, self.state.backend.facts());
+        let address = self.address()?;
         let scheme = if self.state.config.tls.is_some() { "https" } else { "http" };
         let grpc = self.grpc_address()?.map(|address| format!(", gRPC at {address}")).unwrap_or_default();
-        let (name, context) = (&facts.model, facts.context);
-        Ok(format!("{name} is served at {scheme}://{address} ({context} tokens){grpc}; Ctrl-C ends"))
+        let named = |state: &ServerState, is: &str| {
+            let facts = state.backend.facts();
+            format!("{}{is} ({} tokens)", facts.model, facts.context)
+        };
+        let (first, at) = (&self.state, format!(" is served at {scheme}://{address}"));
+        let also: String = first.all().skip(1).map(|state| format!(", {}", named(state, ""))).collect();
+        Ok(format!("{}{also}{grpc}; Ctrl-C ends", named(first, &at)))
     }
 
     /// Serves until `end` is there. Then no connection is accepted any more, and answers have the time of
@@ -101,9 +109,11 @@ impl Server {
         let places = Arc::new(Semaphore::new(limits::CONNECTIONS));
         let graceful = GracefulShutdown::new();
         if let Ok(address) = self.address() {
-            let facts = self.state.backend.facts();
-            let (model, context, fingerprint) = (&*facts.model, facts.context, &*facts.fingerprint);
-            tracing::info!(%address, model, context, fingerprint, version = env!("CARGO_PKG_VERSION"), "start");
+            for facts in self.state.all().map(|state| state.backend.facts()) {
+                let (model, context, fingerprint) = (&*facts.model, facts.context, &*facts.fingerprint);
+                let version = env!("CARGO_PKG_VERSION");
+                tracing::info!(%address, model, context, fingerprint, version, "start");
+            }
         }
         let mut end = std::pin::pin!(end);
         loop {
@@ -122,8 +132,8 @@ impl Server {
         drop((self.http, self.grpc));
         let grace = self.state.config.grace;
         tracing::info!(grace_seconds = grace.as_secs_f64(), "drain");
-        self.state.backend.drain(grace);
-        // A little more than the backend has, so that the last pieces go out.
+        self.state.all().for_each(|state| state.backend.drain(grace));
+        // A little more than the backends have, so that the last pieces go out.
         let _ = tokio::time::timeout(grace + Duration::from_secs(2), graceful.shutdown()).await;
         if let Some(tracer) = self.state.tracer.clone() {
             // On a thread that may wait. Where it fails, spans are lost, and nothing else.
@@ -191,15 +201,19 @@ async fn accept<T>(
 }
 
 /// Serves until the program is told to end, by Ctrl-C or SIGTERM; a second one ends it at once. `on_ready` is
-/// told what is served, and where.
+/// told what is served, and where. In the end it waits for the models' caches to be on disk.
 ///
 /// # Errors
 /// When the server cannot listen ([`Server::bind`]), or the system gives no signals.
-pub fn serve(backend: Arc<dyn Backend>, config: ServerConfig, on_ready: impl FnOnce(&str)) -> io::Result<()> {
+pub fn serve(
+    models: &[Arc<dyn Backend>],
+    config: ServerConfig,
+    on_ready: impl FnOnce(&str),
+) -> io::Result<()> {
     // One thread: the engine's workers have the others.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
-        let server = Server::bind(backend, config).await?;
+        let server = Server::bind(models, config).await?;
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut ends = signal(SignalKind::terminate())?;
         on_ready(&server.greeting()?);
@@ -218,7 +232,7 @@ pub fn serve(backend: Arc<dyn Backend>, config: ServerConfig, on_ready: impl FnO
     });
     // Work for a client that is gone does not hold up the end.
     runtime.shutdown_background();
-    served
+    served.inspect(|()| models.iter().for_each(|model| model.end()))
 }
 
 #[cfg(all(test, feature = "tls"))]
@@ -248,7 +262,7 @@ mod tls_tests {
         let tls = Tls { certificate: file(), key: file() };
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let config = ServerConfig { address, tls: Some(tls), ..ServerConfig::default() };
-        let server = Server::bind(Scripted::stops(&["Yes."]), config).await.unwrap();
+        let server = Server::bind(&[Scripted::stops(&["Yes."])], config).await.unwrap();
         let address = server.address().unwrap();
         let (end, ends) = tokio::sync::oneshot::channel::<()>();
         let served = tokio::spawn(server.run(async { drop(ends.await) }));

@@ -20,6 +20,8 @@ type Labels = Vec<(String, String)>;
 /// Figures since the start, and those of the last look at the load.
 #[derive(Debug)]
 pub struct Metrics {
+    /// Name of the model.
+    model: String,
     registry: Registry,
     requests: Family<Labels, Counter>,
     finished: Family<Labels, Counter>,
@@ -100,13 +102,14 @@ fn counters(load: &BackendLoad) -> NamedFigures<u64, 10> {
 
 impl Metrics {
     /// Figures of a model, whose name all series have: vLLM's dashboards choose by it, and by the number
-    /// of the engine. There is one engine, with this KV cache and these histograms of its steps.
+    /// of its engine. A model has one engine, with this KV cache and these histograms of its steps.
     pub(crate) fn new(model: &str, cache: Option<&CacheFacts>, pace: &StepHistograms) -> Metrics {
         let common: [(Cow<'static, str>, Cow<'static, str>); 2] = [
             (Cow::Borrowed("model_name"), Cow::Owned(escaped(model))),
             (Cow::Borrowed("engine"), Cow::Borrowed("0")),
         ];
         let mut metrics = Metrics {
+            model: model.to_owned(),
             registry: Registry::with_labels(common.into_iter()),
             requests: Family::default(),
             finished: Family::default(),
@@ -205,6 +208,11 @@ impl Metrics {
         metrics
     }
 
+    /// Name of the model.
+    pub(crate) fn model(&self) -> &str {
+        &self.model
+    }
+
     /// Notes a response to a route of the server.
     pub(crate) fn responded(&self, route: &'static str, status: u16) {
         let labels = labels([("route", route.to_owned()), ("status", status.to_string())]);
@@ -299,9 +307,38 @@ impl Metrics {
     }
 }
 
+/// The last line of a text.
+const END: &str = "# EOF\n";
+
+/// The figures of several models as one text. By the format, all series of a name stand together, behind the
+/// lines that say what it is.
+pub(crate) fn merged(texts: &[String]) -> String {
+    let mut families: Vec<(&str, String)> = Vec::new();
+    for text in texts {
+        let mut present = 0;
+        for line in text.split_inclusive('\n').filter(|line| *line != END) {
+            if let Some(about) = line.strip_prefix("# ") {
+                let name = about.split(' ').nth(1).unwrap_or_default();
+                let found = families.iter().position(|(of, _)| *of == name);
+                present = found.unwrap_or(families.len());
+                if found.is_none() {
+                    families.push((name, String::new()));
+                }
+                if families[present].1.contains(line) {
+                    continue;
+                }
+            }
+            if let Some((_, lines)) = families.get_mut(present) {
+                lines.push_str(line);
+            }
+        }
+    }
+    families.into_iter().map(|(_, lines)| lines).collect::<String>() + END
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Metrics;
+    use super::{END, Metrics, merged};
     use crate::backend::{AdapterLoad, AnswerFigures, BackendLoad, CacheFacts};
     use crate::pace::StepHistograms;
     use kernmill_serve::AdapterQueue;
@@ -404,6 +441,17 @@ mod tests {
         }
         assert_eq!(text.matches("vllm:lora_requests_info{").count(), 1, "{text}");
         assert!(!metrics.text(&drafts).contains("lora_requests_info{"), "no adapter is loaded");
+    }
+
+    #[test]
+    fn series_of_several_models_stand_together() {
+        let family = |name: &str, series: &str| format!("# HELP {name} It.\n# TYPE {name} gauge\n{series}");
+        let first = [family("a", "a{m=\"x\"} 1\n"), family("b", ""), END.to_owned()].concat();
+        let b = family("b", "b{m=\"y\"} 2\n");
+        let second = [&*b, &*family("a", "a{m=\"y\"} 3\n"), &*family("c", "c 4\n"), END].concat();
+        let expected = [&*family("a", "a{m=\"x\"} 1\na{m=\"y\"} 3\n"), &*b, &*family("c", "c 4\n"), END];
+        assert_eq!(merged(std::slice::from_ref(&second)), second);
+        assert_eq!(merged(&[first, second]), expected.concat());
     }
 
     /// The text behind the name of a histogram of one request.

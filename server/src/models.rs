@@ -19,13 +19,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The model, its adapters and their other names: `/v1/models`, in the form of Anthropic's API or of
-/// OpenAI's.
+/// The models, adapters and their other names: `/v1/models`, in the form of Anthropic's API or of OpenAI's.
 pub fn list(state: &ServerState, is_anthropic: bool) -> Response {
-    let adapters = state.backend.adapters();
-    let own = std::iter::once(&state.backend.facts().model).chain(&adapters);
-    let names = own.chain(state.config.aliases.keys());
-    let mut data: Vec<Value> = names.filter_map(|name| model(state, &adapters, name)).collect();
+    let mut data: Vec<Value> = described(state).collect();
     if is_anthropic {
         data = data.iter().map(anthropic).collect();
         let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
@@ -42,35 +38,31 @@ pub fn list(state: &ServerState, is_anthropic: bool) -> Response {
 /// # Errors
 /// When no model has the name.
 pub fn one(state: &ServerState, name: &str, is_anthropic: bool) -> Result<Response, ApiError> {
-    let adapters = state.backend.adapters();
-    match model(state, &adapters, name) {
+    match described(state).find(|model| model["id"] == name) {
         Some(model) if is_anthropic => Ok(reply::json(&anthropic(&model))),
         Some(model) => Ok(reply::json(&model)),
-        None => {
-            let base = std::iter::once(state.backend.facts().model.clone());
-            let known: Vec<String> =
-                base.chain(adapters).chain(state.config.aliases.keys().cloned()).collect();
-            Err(ApiError::model(name, &known))
-        }
+        None => Err(ApiError::model(name, &state.scope(&Caller::default()).names())),
     }
 }
 
-/// The description of a model; `None` if no model has the name. An alias of an adapter that is not loaded
+/// The descriptions of all models, adapters and their other names. An alias of an adapter that is not loaded
 /// names no model.
-fn model(state: &ServerState, adapters: &[String], name: &str) -> Option<Value> {
-    let facts = state.backend.facts();
-    let meant = state.config.aliases.get(name).map_or(name, String::as_str);
-    let is_adapter = adapters.iter().any(|adapter| adapter == meant);
-    (is_adapter || meant == facts.model).then(|| {
-        json!({
-            "id": name,
-            "object": "model",
-            "created": state.started,
-            "owned_by": "kernmill",
-            "root": if is_adapter { facts.model.as_str() } else { meant },
-            "parent": is_adapter.then_some(&facts.model),
-            "max_model_len": facts.context,
-            "capabilities": facts.capabilities(),
+fn described(state: &ServerState) -> impl Iterator<Item = Value> {
+    state.all().flat_map(|state| {
+        let (facts, scope) = (state.backend.facts(), state.scope(&Caller::default()));
+        scope.served().into_iter().map(move |name| {
+            let is_adapter = scope.adapter(&name).is_some();
+            let root = if is_adapter { &facts.model } else { scope.meant_by(&name) };
+            json!({
+                "id": name,
+                "object": "model",
+                "created": state.started,
+                "owned_by": "kernmill",
+                "root": root,
+                "parent": is_adapter.then_some(&facts.model),
+                "max_model_len": facts.context,
+                "capabilities": facts.capabilities(),
+            })
         })
     })
 }
@@ -106,8 +98,8 @@ pub const TOKENIZE: Shape = object(&[
 .with(&[&CHAT]);
 
 /// Fields of a request to `/detokenize`.
-pub const DETOKENIZE: Shape =
-    object(&[list_of("tokens", &ID, limits::BODY_BYTES)]).named("DetokenizeRequest", &["tokens"]);
+pub const DETOKENIZE: Shape = object(&[text("model"), list_of("tokens", &ID, limits::BODY_BYTES)])
+    .named("DetokenizeRequest", &["tokens"]);
 
 /// Letters of an adapter's name at most.
 const NAME: usize = 64;
@@ -225,7 +217,9 @@ pub async fn load(state: &ServerState, caller: &Caller, name: &str, path: &str) 
         || ApiError::forbidden("adapters are not loaded by requests: the option --lora-dir permits it");
     let root = state.config.adapters.as_ref().ok_or_else(forbidden)?;
     check_name("lora_name", name, NAME)?;
-    if name == state.backend.facts().model || state.backend.adapters().iter().any(|other| other == name) {
+    let adapters = state.backend.adapters();
+    if state.all().any(|state| state.backend.facts().model == name) || adapters.iter().any(|own| own == name)
+    {
         let message = format!("`lora_name` is `{name}`, which is a model already");
         return Err(ApiError::field("lora_name", message));
     }
@@ -276,7 +270,7 @@ pub async fn unload(state: &ServerState, caller: &Caller, name: &str) -> Result<
 pub fn drain(state: &ServerState, caller: &Caller) -> Result<Response, ApiError> {
     check_admin(caller)?;
     tracing::info!(grace_seconds = state.config.grace.as_secs_f64(), "drain");
-    state.backend.drain(state.config.grace);
+    state.all().for_each(|state| state.backend.drain(state.config.grace));
     Ok(reply::json(
         &json!({ "status": "draining", "seconds": state.config.grace.as_secs_f64(), "at": ids::now() }),
     ))

@@ -19,8 +19,9 @@ pub struct Record {
     /// Whether monitors ask again and again for what it asks for.
     is_routine: bool,
     route: &'static str,
-    metrics: Arc<Metrics>,
     trace: Option<RequestSpan>,
+    /// Figures of the model that the request is for.
+    metrics: Mutex<Arc<Metrics>>,
     noted: Mutex<Noted>,
 }
 
@@ -54,7 +55,8 @@ impl Record {
         trace: Option<RequestSpan>,
     ) -> Record {
         let (id, start, began) = (ids::new("req_"), Instant::now(), SystemTime::now());
-        Record { id, start, began, is_routine, route, metrics, trace, noted: Mutex::default() }
+        let metrics = Mutex::new(metrics);
+        Record { id, start, began, is_routine, route, trace, metrics, noted: Mutex::default() }
     }
 
     /// Name of the request.
@@ -92,9 +94,15 @@ impl Record {
         self.noted().prompts = count as u64;
     }
 
-    /// Notes the status of the response.
+    /// Notes the status of the response, also in the figures.
     pub fn status(&self, status: u16) {
         self.noted().status = status;
+        self.metrics().responded(self.route, status);
+    }
+
+    /// Figures of the model that the request is for. At first that is the server's first one.
+    pub fn metrics(&self) -> MutexGuard<'_, Arc<Metrics>> {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a request goes to the backend.
@@ -141,13 +149,13 @@ impl Drop for Record {
         // Answers to each prompt.
         let each = noted.asked.map_or(1, |asked| (asked.answers / noted.prompts.max(1)).max(1));
         if let Some(asked) = noted.asked.filter(|_| noted.left == 0) {
-            self.metrics.asked(each, asked.max_tokens, noted.longest);
+            self.metrics().asked(each, asked.max_tokens, noted.longest);
         }
         if noted.status < 400 {
             let left = noted.left;
             noted.finish.extend(std::iter::repeat_n("abort", left));
         }
-        let noted = &*noted;
+        let (noted, metrics) = (&*noted, self.metrics());
         let (key, model, status) = (noted.key.as_deref(), noted.model.as_deref(), noted.status);
         let client = noted.client.as_deref();
         let trace = self.trace.as_ref().map(|trace| {
@@ -157,6 +165,7 @@ impl Drop for Record {
                 route,
                 status,
                 model,
+                served: metrics.model(),
                 adapter: noted.adapter.as_deref(),
                 began: self.began,
                 total,

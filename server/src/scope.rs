@@ -31,6 +31,8 @@ pub struct RequestScope<'a> {
     pub aliases: &'a BTreeMap<String, String>,
     /// Names of the adapters that are loaded.
     pub adapters: Vec<String>,
+    /// Names of the server's other models.
+    pub others: &'a [String],
     /// Whose share of the machine is used.
     pub tenant: u64,
     /// The log's record of the request, if it is one of a client.
@@ -110,7 +112,7 @@ impl RequestScope<'_> {
             ApiError::field("model", format!("`model` is missing, expected one of: {known}"))
         })?;
         let adapter = self.adapter(&name);
-        if adapter.is_none() && *self.aliases.get(&name).unwrap_or(&name) != self.facts.model {
+        if adapter.is_none() && self.meant_by(&name) != self.facts.model {
             return Err(ApiError::model(&name, &self.names()));
         }
         Ok((name, adapter))
@@ -125,10 +127,14 @@ impl RequestScope<'_> {
         (name, adapter.into_iter().map(AdapterUse::of).collect())
     }
 
+    /// The name of the model or adapter that a name or an alias stands for.
+    pub fn meant_by<'n>(&'n self, name: &'n str) -> &'n str {
+        self.aliases.get(name).map_or(name, String::as_str)
+    }
+
     /// The adapter that a name or an alias stands for.
     pub fn adapter(&self, name: &str) -> Option<&String> {
-        let meant = self.aliases.get(name).map_or(name, String::as_str);
-        self.adapters.iter().find(|adapter| *adapter == meant)
+        self.adapters.iter().find(|adapter| *adapter == self.meant_by(name))
     }
 
     /// Whether a request may have this name in `model`.
@@ -138,17 +144,15 @@ impl RequestScope<'_> {
 
     /// Names that mean a model or an adapter that is loaded.
     pub fn served(&self) -> Vec<String> {
-        let is_there = |name: &String| {
-            let meant = self.aliases.get(name).unwrap_or(name);
-            *meant == self.facts.model || self.adapters.contains(meant)
-        };
+        let is_there =
+            |name: &String| self.meant_by(name) == self.facts.model || self.adapter(name).is_some();
         self.names().into_iter().filter(is_there).collect()
     }
 
     /// Names that a request may have in `model`.
-    fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let own = std::iter::once(&self.facts.model).chain(&self.adapters);
-        own.chain(self.aliases.keys()).cloned().collect()
+        own.chain(self.aliases.keys()).chain(self.others).cloned().collect()
     }
 }
 
@@ -200,6 +204,7 @@ mod tests {
             facts: backend.facts(),
             aliases: &BTreeMap::from([("verse".to_owned(), "poet".to_owned())]),
             adapters: adapters.iter().map(|name| (*name).to_owned()).collect(),
+            others: &[],
             tenant: 0,
             record: None,
             date: None,

@@ -53,6 +53,13 @@ impl Scripted {
         Arc::new(scripted)
     }
 
+    /// A backend whose model has this name.
+    pub fn called(name: &str) -> Arc<Scripted> {
+        let mut scripted = Arc::into_inner(Scripted::stops(&["Yes."])).unwrap();
+        scripted.facts.model = name.to_owned();
+        Arc::new(scripted)
+    }
+
     /// Ids of a text.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         self.facts.tokenizer().unwrap().encode_ordinary(text).unwrap()
@@ -98,10 +105,8 @@ pub fn harmony(rules: Value) -> Arc<ServerState> {
     });
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model-specs/nano/script.json");
     let backend = ScriptBackend::read(script.to_string().as_bytes(), &path).unwrap();
-    Arc::new(
-        ServerState::new(Arc::new(backend), ServerConfig { grammars: true, ..ServerConfig::default() })
-            .unwrap(),
-    )
+    let config = ServerConfig { grammars: true, ..ServerConfig::default() };
+    ServerState::new(&[Arc::new(backend)], config).unwrap()
 }
 
 /// The text of the prompt that a server makes of a request to `/v1/chat/completions`.
@@ -116,7 +121,7 @@ pub async fn prompt(state: &Arc<ServerState>, body: &Value) -> String {
 
 /// A server with this backend.
 pub fn state(backend: Arc<Scripted>, config: ServerConfig) -> Arc<ServerState> {
-    Arc::new(ServerState::new(backend, config).unwrap())
+    ServerState::new(&[backend], config).unwrap()
 }
 
 /// Names and data of the events of a stream.

@@ -287,13 +287,13 @@ pub async fn save(state: Arc<ServerState>, caller: Caller, body: Vec<u8>) -> Res
 ///
 /// # Errors
 /// When no session has the name, or its model is not there any more.
-pub async fn restore(state: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
-    let worker = state.clone();
-    let (mut session, path, adapters, tenant) = reply::blocking(move || {
-        let (path, SessionRecord { shown, salt, .. }) = found(&worker, &caller, &name)?;
+pub async fn restore(first: Arc<ServerState>, caller: Caller, name: String) -> Result<Response, ApiError> {
+    let (state, mut session, path, adapters, tenant) = reply::blocking(move || {
+        let (path, SessionRecord { shown, salt, .. }) = found(&first, &caller, &name)?;
+        let state = first.named(shown["model"].as_str().unwrap_or_default());
         let mut model = Fields::of(&MODEL, json!({ "model": shown["model"] }), "")?;
-        let (_, adapters): (String, Vec<AdapterUse>) = worker.scope(&caller).model(&mut model)?;
-        Ok((shown, path, adapters, cache_of(caller.tenant, salt)))
+        let (_, adapters): (String, Vec<AdapterUse>) = state.scope(&caller).model(&mut model)?;
+        Ok((state, shown, path, adapters, cache_of(caller.tenant, salt)))
     })
     .await?;
     let restored = state.backend.restore_session(path, adapters, tenant).await;

@@ -1,6 +1,6 @@
 //! State that every request sees: the backend, the configuration, the figures.
 
-use crate::backend::{Backend, Running};
+use crate::backend::{Backend, BackendLoad, Running};
 use crate::caller::{Caller, Keys};
 use crate::chat::pieces::TurnOutcome;
 use crate::error::ApiError;
@@ -8,6 +8,7 @@ use crate::ids;
 use crate::metrics::Metrics;
 use crate::otlp::Tracer;
 use crate::record::Record;
+use crate::reply;
 use crate::responses::seal::Seal;
 use crate::responses::store::ResponseStore;
 use crate::scope::RequestScope;
@@ -15,9 +16,11 @@ use crate::tls::Tls;
 use axum::http::HeaderMap;
 use kernmill_chat::Date;
 use kernmill_serve::Request;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -48,9 +51,9 @@ pub struct ServerConfig {
     /// The date of conversations.
     pub date: Today,
     /// Directory below which adapters may be loaded by requests; `None` for none.
-    pub adapters: Option<std::path::PathBuf>,
+    pub adapters: Option<PathBuf>,
     /// Directory in which keys keep sessions; `None` for none.
-    pub sessions: Option<std::path::PathBuf>,
+    pub sessions: Option<PathBuf>,
     /// Time that running requests have when the server ends.
     pub grace: Duration,
     /// Certificate and key of encrypted connections; `None` for connections in the clear.
@@ -97,33 +100,51 @@ impl FromStr for Today {
     }
 }
 
+/// Whether requests may have this name in `model`.
+fn is_name(name: &str) -> bool {
+    (1..=200).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic())
+}
+
 impl ServerConfig {
     /// Reads `NAME=MODEL`, another name of the model or of an adapter.
     ///
     /// # Errors
     /// When it is no alias, or a name is longer than 200 characters.
     pub fn alias(text: &str) -> Result<(String, String), String> {
-        let is_name =
-            |name: &str| (1..=200).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic());
         match text.split_once('=') {
             Some((name, meant)) if is_name(name) && is_name(meant) => Ok((name.to_owned(), meant.to_owned())),
             _ => Err("expected NAME=MODEL, with the name of the model or of an adapter".to_owned()),
         }
     }
 
-    /// Checks that other names mean something. With a directory of adapters, one may still come.
+    /// Reads `NAME=MODEL`, a further model and its name.
+    ///
+    /// # Errors
+    /// When it is no such pair, or the name is longer than 200 characters.
+    pub fn also(text: &str) -> Result<(String, PathBuf), String> {
+        match text.split_once('=') {
+            Some((name, model)) if is_name(name) && !model.is_empty() => Ok((name.to_owned(), model.into())),
+            _ => Err("expected NAME=MODEL, with a name for requests and a model".to_owned()),
+        }
+    }
+
+    /// Checks the names of models, the first one first, and of its adapters: those of the others are no other
+    /// model's, and further names mean something. With a directory of adapters, one may still come.
     ///
     /// # Errors
     /// When a name is that of a model already, or means none.
-    pub fn check_aliases(&self, backend: &dyn Backend) -> Result<(), String> {
-        let adapters = backend.adapters();
-        let known: Vec<&String> = std::iter::once(&backend.facts().model).chain(&adapters).collect();
-        for (name, meant) in &self.aliases {
+    pub fn check_names(&self, models: &[&str], adapters: &[&str]) -> Result<(), String> {
+        for (at, name) in models.iter().enumerate().skip(1) {
+            if models[..at].contains(name) || adapters.contains(name) {
+                return Err(format!("--also {name}=...: `{name}` is a model already"));
+            }
+        }
+        let known = [models, adapters].concat();
+        for (name, meant) in self.aliases.iter().map(|(name, meant)| (name.as_str(), meant.as_str())) {
             if known.contains(&name) {
                 return Err(format!("--alias {name}={meant}: `{name}` is a model already"));
             }
             if self.adapters.is_none() && !known.contains(&meant) {
-                let known: Vec<&str> = known.iter().map(|name| name.as_str()).collect();
                 let known = known.join(", ");
                 return Err(format!(
                     "--alias {name}={meant}: there is no model `{meant}`, expected one of: {known}"
@@ -171,42 +192,92 @@ impl Default for ServerConfig {
     }
 }
 
-/// The state that every request sees.
+/// The state that every request to a model sees.
 pub struct ServerState {
     /// The backend that makes texts.
     pub backend: Arc<dyn Backend>,
     /// How the server behaves.
-    pub config: ServerConfig,
-    /// Figures for operators.
+    pub config: Arc<ServerConfig>,
+    /// Figures of the model for operators.
     pub metrics: Arc<Metrics>,
     /// Where traces go, if they go anywhere.
     pub tracer: Option<Tracer>,
     /// Responses that can be asked for again.
-    pub responses: ResponseStore,
+    pub responses: Arc<ResponseStore>,
     /// Seals what clients keep for the server.
     pub seal: Seal,
     /// Seconds from 1970 to the start.
     pub started: u64,
+    /// The models beside this one, if this is the first one.
+    also: Vec<Arc<ServerState>>,
+    /// Names of all models but this one.
+    others: Vec<String>,
 }
 
 impl ServerState {
-    /// The state of a server that begins.
+    /// The state of a server that begins: that of its first model, with the other ones.
     ///
     /// # Errors
-    /// When the system gives no random bytes, or traces cannot go where they shall.
-    pub fn new(backend: Arc<dyn Backend>, config: ServerConfig) -> io::Result<ServerState> {
-        let facts = backend.facts();
-        let metrics = Arc::new(Metrics::new(&facts.model, facts.cache.as_ref(), &backend.pace()));
-        let tracer = Tracer::new(config.otlp.as_deref(), &facts.model)?;
-        Ok(ServerState {
-            backend,
-            config,
-            metrics,
-            tracer,
-            responses: ResponseStore::default(),
-            seal: Seal::new()?,
-            started: ids::now(),
+    /// When there is no model, the system gives no random bytes, or traces cannot go where they shall.
+    pub fn new(models: &[Arc<dyn Backend>], config: ServerConfig) -> io::Result<Arc<ServerState>> {
+        let (first, also) = models.split_first().ok_or_else(|| io::Error::other("there is no model"))?;
+        let (tracer, seal) = (Tracer::new(config.otlp.as_deref())?, Seal::new()?);
+        let (config, responses, started) = (Arc::new(config), Arc::default(), ids::now());
+        let of = |backend: &Arc<dyn Backend>, also: Vec<Arc<ServerState>>| {
+            let facts = backend.facts();
+            let names = models.iter().map(|model| &model.facts().model);
+            Arc::new(ServerState {
+                config: Arc::clone(&config),
+                metrics: Arc::new(Metrics::new(&facts.model, facts.cache.as_ref(), &backend.pace())),
+                tracer: tracer.clone(),
+                responses: Arc::clone(&responses),
+                seal: seal.of_model(&facts.model),
+                started,
+                also,
+                others: names.filter(|name| **name != facts.model).cloned().collect(),
+                backend: Arc::clone(backend),
+            })
+        };
+        let also = also.iter().map(|backend| of(backend, Vec::new())).collect();
+        Ok(of(first, also))
+    }
+
+    /// This model and those beside it.
+    pub fn all(&self) -> impl Iterator<Item = &ServerState> {
+        std::iter::once(self).chain(self.also.iter().map(|state| &**state))
+    }
+
+    /// The model that a name asks for. This one also says which names there are, where it is none of them.
+    pub fn named(self: &Arc<Self>, name: &str) -> Arc<ServerState> {
+        // Ollama's clients write a tag behind each name.
+        let plain = name.strip_suffix(":latest").unwrap_or(name);
+        let is_of = |state: &ServerState| {
+            let meant = [name, plain].map(|name| state.config.aliases.get(name).map_or(name, String::as_str));
+            meant.contains(&state.backend.facts().model.as_str())
+        };
+        self.also.iter().find(|state| is_of(state)).unwrap_or(self).clone()
+    }
+
+    /// The model that the body of a request asks for, whatever its API.
+    ///
+    /// # Errors
+    /// When the body cannot be looked at.
+    pub async fn asked(self: Arc<Self>, body: Vec<u8>) -> Result<(Arc<ServerState>, Vec<u8>), ApiError> {
+        if self.also.is_empty() {
+            return Ok((self, body));
+        }
+        reply::blocking(move || {
+            // What is wrong with the body, its reader says.
+            let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let name = ["model", "name"].iter().find_map(|field| request[field].as_str());
+            Ok((name.map_or_else(|| self.clone(), |name| self.named(name)), body))
         })
+        .await
+    }
+
+    /// The work that waits and the work done, of every model by its name.
+    pub fn loads(&self) -> Vec<(&str, BackendLoad)> {
+        self.all().map(|state| (state.backend.facts().model.as_str(), state.backend.load())).collect()
     }
 
     /// The record of a request that has come with these headers.
@@ -227,6 +298,7 @@ impl ServerState {
             facts: self.backend.facts(),
             aliases: &self.config.aliases,
             adapters: self.backend.adapters(),
+            others: &self.others,
             tenant: caller.tenant,
             record: caller.record.clone(),
             date: self.config.date.date(),

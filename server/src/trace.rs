@@ -15,6 +15,8 @@ pub struct Ended<'a> {
     pub status: u16,
     /// The model or adapter that was asked for, if there is one of that name.
     pub model: Option<&'a str>,
+    /// The model that served it.
+    pub served: &'a str,
     /// The adapter that this means.
     pub adapter: Option<&'a str>,
     /// When it came.

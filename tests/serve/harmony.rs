@@ -60,7 +60,7 @@ pub fn served(token_seconds: f64) -> (Served, Arc<ScriptBackend>, TempDir) {
     let path = dir.path().join("script.json");
     std::fs::write(&path, script.to_string()).unwrap();
     let backend = Arc::new(ScriptBackend::open(&path).unwrap());
-    (Served::over(backend.clone(), ServerConfig::default()), backend, dir)
+    (Served::over(vec![backend.clone()], ServerConfig::default()), backend, dir)
 }
 
 pub fn tools() -> Value {

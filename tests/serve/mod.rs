@@ -1,5 +1,6 @@
 //! The server with the nano model: what its clients see.
 
+mod also;
 mod attacks;
 mod batch;
 mod client;
@@ -69,9 +70,8 @@ fn patient() -> Scheduling {
 /// A server on a separate thread.
 struct Served {
     address: SocketAddr,
-    backend: Arc<dyn Backend>,
-    /// The backend, if it is an engine.
-    engine: Option<Arc<EngineBackend>>,
+    /// The models.
+    backends: Vec<Arc<dyn Backend>>,
     end: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -98,34 +98,31 @@ impl Served {
     ) -> Served {
         let facts = BackendInfo::of(&loaded, name, &ends).unwrap();
         let serving = loaded.into_serving(scheduling).unwrap();
-        let engine = Arc::new(EngineBackend::start(serving, facts).unwrap());
-        let mut served = Served::over(engine.clone(), config);
-        served.engine = Some(engine);
-        served
+        Served::over(vec![Arc::new(EngineBackend::start(serving, facts).unwrap())], config)
     }
 
-    fn over(backend: Arc<dyn Backend>, config: ServerConfig) -> Served {
+    fn over(backends: Vec<Arc<dyn Backend>>, config: ServerConfig) -> Served {
         let config = ServerConfig { address: SocketAddr::from(([127, 0, 0, 1], 0)), ..config };
         let (end, ends) = oneshot::channel();
         let (told, address) = std::sync::mpsc::channel();
-        let theirs = backend.clone();
+        let theirs = backends.clone();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let server = Server::bind(theirs, config).await.unwrap();
+                let server = Server::bind(&theirs, config).await.unwrap();
                 told.send(server.address().unwrap()).unwrap();
                 server.run(async { drop(ends.await) }).await;
             });
         });
         let address = address.recv().unwrap();
-        Served { address, backend, engine: None, end: Some(end), thread: Some(thread) }
+        Served { address, backends, end: Some(end), thread: Some(thread) }
     }
 
     /// Waits until nothing waits or runs; what was done then.
     fn settle(&self) -> BackendLoad {
         let start = Instant::now();
         loop {
-            let load = self.backend.load();
+            let load = self.backends[0].load();
             if load.waiting == [0; 3] && load.running == [0; 3] && load.kv_bytes[1] == 0 {
                 return load;
             }
@@ -142,8 +139,6 @@ impl Drop for Served {
             let ended = thread.join();
             assert!(std::thread::panicking() || ended.is_ok());
         }
-        if let Some(engine) = &self.engine {
-            engine.end();
-        }
+        self.backends.iter().for_each(|backend| backend.end());
     }
 }

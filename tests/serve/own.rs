@@ -6,7 +6,7 @@ use super::harmony::random;
 use super::killed::start;
 use super::{Served, nano};
 use kernmill_serve::SchedulerConfig as Scheduling;
-use kernmill_server::{Backend, BackendInfo, EngineBackend, Keys, ServerConfig, Today, limits};
+use kernmill_server::{BackendInfo, EngineBackend, Keys, ServerConfig, Today, limits};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -240,7 +240,7 @@ fn other_names_mean_the_model() {
     assert_eq!(get(served.address, "/v1/models/gpt-4o").json()["root"], "nano");
     let config = |name: &str, meant: &str| {
         let aliases = BTreeMap::from([(name.to_owned(), meant.to_owned())]);
-        ServerConfig { aliases, ..ServerConfig::default() }.check_aliases(&*served.backend)
+        ServerConfig { aliases, ..ServerConfig::default() }.check_names(&["nano"], &[])
     };
     assert!(config("nano", "nano").unwrap_err().contains("is a model already"));
     assert!(config("a", "nan").unwrap_err().contains("there is no model `nan`, expected one of: nano"));
@@ -297,10 +297,7 @@ fn keeping(dir: &Path) -> Served {
     let (loaded, ends) = nano(512, 4);
     let facts = BackendInfo::of(&loaded, "nano", &ends).unwrap();
     let serving = loaded.into_serving(Scheduling::default()).unwrap();
-    let engine = Arc::new(EngineBackend::start(serving, facts).unwrap());
-    let mut served = Served::over(engine.clone() as Arc<dyn Backend>, config);
-    served.engine = Some(engine);
-    served
+    Served::over(vec![Arc::new(EngineBackend::start(serving, facts).unwrap())], config)
 }
 
 const ANN: &[&str] = &["x-api-key: secret-key-of-ann"];

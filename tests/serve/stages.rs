@@ -87,7 +87,7 @@ fn a_stage_that_dies_is_told_to_clients_and_joined_again() {
     let long = json!({ "model": "nano", "prompt": "A slice is", "max_tokens": 400, "ignore_eos": true });
     let lost = std::thread::scope(|scope| {
         let asks: Vec<_> = (0..3).map(|_| scope.spawn(|| post(served.address, PATH, &long))).collect();
-        while served.backend.load().running == [0; 3] {
+        while served.backends[0].load().running == [0; 3] {
             std::thread::yield_now();
         }
         drop(others);

@@ -4,6 +4,7 @@
 //! The library builds whatever a file lists. A few kilobytes that double a text forty times, or a thousand
 //! regular expressions, would take all memory, so the lists are counted before anything is built.
 
+use super::charsmap;
 use super::parts::{TopLevelKey, parts};
 use fancy_regex::Expr;
 use kernmill_os::text::shortened;
@@ -30,7 +31,7 @@ const MOST_WORD_CHARS: usize = 1000;
 /// Bytes of a token of Unigram, which are looked up from every character on.
 const MOST_UNIGRAM: usize = 512;
 
-const NORMALIZERS: [&str; 12] = [
+const NORMALIZERS: [&str; 13] = [
     "BertNormalizer",
     "ByteLevel",
     "Lowercase",
@@ -39,6 +40,7 @@ const NORMALIZERS: [&str; 12] = [
     "NFKC",
     "NFKD",
     "Nmt",
+    "Precompiled",
     "Prepend",
     "Replace",
     "Strip",
@@ -177,11 +179,24 @@ impl ComponentList {
         let most = if self.key == "pre_tokenizer" { MOST_SPLIT_GROWTH } else { MOST_GROWTH };
         let mut growth = 1.0;
         let mut prepended = 0;
-        for component in components {
+        for (at, component) in components.iter().enumerate() {
             growth *= match (kind(component), self.key) {
                 ("Replace", _) => replace_growth(self.key, component)?,
                 ("Prepend", _) => {
                     prepended += text(component, "prepend").len();
+                    1.0
+                }
+                // Its additions come on top, as those of the normal forms that it is made of do.
+                ("Precompiled", _) => {
+                    let replaces = |before: &&Value| kind(before) == "Replace";
+                    if growth > 1.0 || !components[..at].iter().all(replaces) {
+                        let expected = "expected it first, or behind `Replace` that makes nothing longer";
+                        return Err(format!(
+                            "`Precompiled` stands behind other steps of `{}`, {expected}",
+                            self.key
+                        ));
+                    }
+                    charsmap::check(component)?;
                     1.0
                 }
                 // A space on each side of a character of three bytes.

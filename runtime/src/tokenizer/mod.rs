@@ -2,6 +2,7 @@
 
 mod accept;
 mod bytes;
+mod charsmap;
 mod decode;
 mod ordinary;
 mod parts;

@@ -101,6 +101,7 @@ impl LineReader {
             facts: &self.facts,
             aliases: &NO_ALIASES,
             adapters: self.adapters.clone(),
+            others: &[],
             tenant: 0,
             record: None,
             date: self.date,

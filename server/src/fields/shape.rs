@@ -141,6 +141,13 @@ pub const fn object(own: &'static [Field]) -> Shape {
 }
 
 impl Shape {
+    /// Whether it is an object with a field of this name.
+    pub fn has_field(&self, name: &str) -> bool {
+        let Shape::Object(object) = self else { return false };
+        object.own.iter().any(|field| field.name == name)
+            || object.more.iter().any(|more| more.has_field(name))
+    }
+
     /// An object in which these fields must be there.
     pub const fn needs(self, needed: &'static [&'static str]) -> Shape {
         self.named("", needed)

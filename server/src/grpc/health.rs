@@ -1,5 +1,6 @@
 //! `grpc.health.v1`: whether calls are taken up, as `/ready` of HTTP says it.
 
+use crate::backend::BackendLoad;
 use crate::state::ServerState;
 use futures_core::Stream;
 use std::pin::Pin;
@@ -23,16 +24,19 @@ pub struct Health {
 }
 
 impl Health {
-    /// The health of this state's backend.
+    /// The health of this state's models.
     pub fn new(state: Arc<ServerState>) -> Health {
         Health { state }
     }
 }
 
 fn now(state: &ServerState) -> ServingStatus {
-    let load = state.backend.load();
-    let is_away = load.is_draining || load.has_failed || load.stage_lost.is_some();
-    if is_away { ServingStatus::NotServing } else { ServingStatus::Serving }
+    let is_away = |load: &BackendLoad| load.is_draining || load.has_failed || load.stage_lost.is_some();
+    if state.loads().iter().any(|(_, load)| is_away(load)) {
+        ServingStatus::NotServing
+    } else {
+        ServingStatus::Serving
+    }
 }
 
 fn response(status: ServingStatus) -> HealthCheckResponse {

@@ -62,10 +62,12 @@ impl Inference {
         deadline: Option<Instant>,
     ) -> Result<(Responses, MetadataMap), ApiError> {
         let entry = self.aborts.enter(caller.tenant, &request.request_id)?;
-        let (worker, record) = (self.state.clone(), caller.record.clone());
+        let (state, record) = (self.state.named(&request.model), caller.record.clone());
         if let Some(record) = &record {
             record.client(&request.request_id);
+            *record.metrics() = state.metrics.clone();
         }
+        let worker = state.clone();
         let asked = reply::blocking(move || {
             let within = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let asked = request::read(&worker, &caller, request, streams, within)?;
@@ -75,8 +77,7 @@ impl Inference {
         .await?;
         // All sequences have one prompt, which the first one tells of.
         let mut prompt = Some(asked.ask[0].prompt.clone());
-        let mut all: Vec<_> =
-            asked.ask.into_iter().map(|request| self.state.submit(request, &record)).collect();
+        let mut all: Vec<_> = asked.ask.into_iter().map(|request| state.submit(request, &record)).collect();
         for running in &mut all {
             accepted(running).await?;
         }
@@ -87,7 +88,7 @@ impl Inference {
         let mut tasks = JoinSet::new();
         for (running, index) in all.into_iter().zip(0..) {
             let part = SequenceResponses {
-                state: self.state.clone(),
+                state: state.clone(),
                 shows: shows.clone(),
                 index,
                 prompt: prompt.take(),

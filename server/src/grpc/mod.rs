@@ -129,7 +129,6 @@ async fn respond(state: Arc<ServerState>, routes: Router, request: Request) -> R
     // A call that has failed before it has begun says so in its head.
     let code = response.headers().get("grpc-status").and_then(|code| code.to_str().ok());
     let status = status::http(code.and_then(|code| code.parse().ok()).unwrap_or(0));
-    state.metrics.responded(name, status);
     record.status(status);
     with_id(response, &record)
 }

@@ -1,6 +1,7 @@
 //! First requests of Ollama's clients: a server's version, its models, and their abilities.
 
 use super::request::{model, tagged};
+use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::fields::Fields;
 use crate::fields::shape::{Shape, flag, object, text};
@@ -28,23 +29,28 @@ pub fn version() -> Response {
     reply::json(&json!({ "version": VERSION, "kernmill": env!("CARGO_PKG_VERSION") }))
 }
 
-/// The model, its adapters and their other names: `/api/tags`.
-pub fn list(state: &ServerState, scope: &RequestScope<'_>) -> Response {
-    let models: Vec<Value> = scope.served().iter().map(|name| entry(state, name)).collect();
-    reply::json(&json!({ "models": models }))
+/// The models, adapters and their other names: `/api/tags`.
+pub fn list(state: &ServerState, caller: &Caller) -> Response {
+    reply::json(&json!({ "models": entries(state, caller).map(|(_, entry)| entry).collect::<Vec<_>>() }))
 }
 
 /// Models that are in memory, which all of these are: `/api/ps`.
-pub fn running(state: &ServerState, scope: &RequestScope<'_>) -> Response {
-    let in_memory = |name: &String| {
-        let mut entry = entry(state, name);
+pub fn running(state: &ServerState, caller: &Caller) -> Response {
+    let in_memory = |(state, mut entry): (&ServerState, Value)| {
         entry["expires_at"] = json!(NEVER);
         entry["size_vram"] = json!(0);
-        entry["context_length"] = json!(scope.facts.context);
+        entry["context_length"] = json!(state.backend.facts().context);
         entry
     };
-    let models: Vec<Value> = scope.served().iter().map(in_memory).collect();
-    reply::json(&json!({ "models": models }))
+    reply::json(&json!({ "models": entries(state, caller).map(in_memory).collect::<Vec<_>>() }))
+}
+
+/// What lists say of each name of a model or adapter.
+fn entries<'a>(state: &'a ServerState, caller: &Caller) -> impl Iterator<Item = (&'a ServerState, Value)> {
+    state.all().flat_map(move |state| {
+        let names = state.scope(caller).served();
+        names.into_iter().map(move |name| (state, entry(state, &name)))
+    })
 }
 
 /// The description and the abilities of a model: `/api/show`.

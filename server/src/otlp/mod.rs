@@ -18,7 +18,6 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Path of a collector behind its address.
@@ -29,8 +28,6 @@ const PATH: &str = "/v1/traces";
 pub struct Tracer {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
-    /// Name of the model.
-    model: Arc<str>,
 }
 
 /// The span of a request that has come. It is made when the request ends.
@@ -42,17 +39,17 @@ pub struct RequestSpan {
 }
 
 impl Tracer {
-    /// Sends spans of the model `model` to the collector at `endpoint`, or where that is `None`, to the one
-    /// that the environment names; `None` if that names none.
+    /// Sends spans to the collector at `endpoint`, or where that is `None`, to the one that the environment
+    /// names; `None` if that names none.
     ///
     /// # Errors
     /// When the address is not valid, or the environment asks for something that is not supported.
-    pub fn new(endpoint: Option<&str>, model: &str) -> io::Result<Option<Tracer>> {
+    pub fn new(endpoint: Option<&str>) -> io::Result<Option<Tracer>> {
         let Some(endpoint) = named(endpoint, |name| std::env::var(name).ok())? else { return Ok(None) };
-        Tracer::to(&endpoint, model).map(Some)
+        Tracer::to(&endpoint).map(Some)
     }
 
-    fn to(endpoint: &str, model: &str) -> io::Result<Tracer> {
+    fn to(endpoint: &str) -> io::Result<Tracer> {
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(CollectorClient::default())
@@ -63,7 +60,7 @@ impl Tracer {
             exporter.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
         let provider =
             SdkTracerProvider::builder().with_resource(resource()).with_batch_exporter(exporter).build();
-        Ok(Tracer { tracer: provider.tracer("kernmill"), provider, model: Arc::from(model) })
+        Ok(Tracer { tracer: provider.tracer("kernmill"), provider })
     }
 
     /// The span of a request with these headers; `None` if its route makes no text.
@@ -85,11 +82,11 @@ impl Tracer {
 impl RequestSpan {
     /// Makes the span of a request that has ended; the id of its trace.
     pub fn end(&self, ended: &Ended<'_>) -> String {
-        let Tracer { tracer, model, .. } = &self.tracer;
+        let tracer = &self.tracer.tracer;
         let builder = SpanBuilder::from_name(names::span(self.operation, ended))
             .with_kind(SpanKind::Server)
             .with_start_time(ended.began)
-            .with_attributes(names::attributes(self.operation, model, ended))
+            .with_attributes(names::attributes(self.operation, ended))
             .with_events(names::events(ended));
         let mut span = tracer.build_with_context(builder, &self.parent);
         span.set_status(names::status(ended));

@@ -38,8 +38,8 @@ pub fn span(operation: &str, ended: &Ended<'_>) -> String {
     }
 }
 
-/// The span's attributes of a request that the model `served` answered.
-pub fn attributes(operation: &'static str, served: &str, ended: &Ended<'_>) -> Vec<KeyValue> {
+/// The span's attributes of a request.
+pub fn attributes(operation: &'static str, ended: &Ended<'_>) -> Vec<KeyValue> {
     let seconds = |time: Duration| Value::F64(time.as_secs_f64());
     let text = |text: &str| Value::from(text.to_owned());
     let count = |count: u64| Value::I64(i64::try_from(count).unwrap_or(i64::MAX));
@@ -51,7 +51,7 @@ pub fn attributes(operation: &'static str, served: &str, ended: &Ended<'_>) -> V
         ("gen_ai.operation.name", Some(Value::from(operation))),
         ("gen_ai.provider.name", Some(Value::from("kernmill"))),
         ("gen_ai.request.model", ended.model.map(text)),
-        ("gen_ai.response.model", asked.map(|_| text(served))),
+        ("gen_ai.response.model", asked.map(|_| text(ended.served))),
         ("gen_ai.request.max_tokens", asked.map(|asked| count(asked.max_tokens))),
         ("gen_ai.request.temperature", asked.map(|asked| number(asked.temperature))),
         ("gen_ai.request.top_p", asked.map(|asked| number(asked.top_p))),

@@ -351,5 +351,5 @@ fn the_collector_is_that_of_the_option_or_of_the_environment() {
         let error = of(option, variables).unwrap_err();
         assert!(error.contains(says) && error.lines().count() == 1, "{option:?}: {error}");
     }
-    assert!(Tracer::new(Some("https://a:1"), "nano").is_err());
+    assert!(Tracer::new(Some("https://a:1")).is_err());
 }

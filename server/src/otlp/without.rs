@@ -19,7 +19,7 @@ impl Tracer {
     ///
     /// # Errors
     /// When one is.
-    pub fn new(endpoint: Option<&str>, _: &str) -> io::Result<Option<Tracer>> {
+    pub fn new(endpoint: Option<&str>) -> io::Result<Option<Tracer>> {
         match endpoint {
             None => Ok(None),
             Some(_) => Err(io::Error::new(
@@ -53,8 +53,8 @@ mod tests {
 
     #[test]
     fn a_collector_is_refused_with_what_helps() {
-        let error = Tracer::new(Some("http://127.0.0.1:4318"), "nano").unwrap_err().to_string();
+        let error = Tracer::new(Some("http://127.0.0.1:4318")).unwrap_err().to_string();
         assert!(error.contains("--features otlp") && error.lines().count() == 1, "{error}");
-        assert!(Tracer::new(None, "nano").unwrap().is_none());
+        assert!(Tracer::new(None).unwrap().is_none());
     }
 }

@@ -119,7 +119,7 @@ pub fn read(
         let stored = state.responses.get(caller.tenant, id);
         let stored = stored.ok_or_else(|| ApiError::response(id, Some("previous_response_id")))?;
         conversation.items.extend(stored.items.iter().cloned());
-        generated.extend(stored.generated.iter().cloned());
+        generated.extend_from_slice(stored.generated_by(&state.backend.facts().model));
     }
     let (input, sealed) = ItemReader { state, caller }.items(&mut fields, &mut conversation)?;
     generated.extend(sealed);
@@ -323,7 +323,8 @@ impl ItemReader<'_> {
         let Some(id) = value["id"].as_str() else {
             return Err(Fields::of(&ITEM, value, &format!("{param}."))?.missing("id"));
         };
-        let found = self.state.responses.item(self.caller.tenant, id);
+        let model = &self.state.backend.facts().model;
+        let found = self.state.responses.item(self.caller.tenant, id, model);
         found.ok_or_else(|| ApiError::item(id, param))
     }
 
@@ -383,7 +384,7 @@ impl ItemReader<'_> {
 fn foreign(item: &Fields) -> ApiError {
     let name = item.name("encrypted_content");
     let message = format!(
-        "`{name}` is not by this server for this key, or from before its last start: send the item without it"
+        "`{name}` is not by this model for this key, or from before the server's last start: send the item without it"
     );
     ApiError::field(name, message)
 }

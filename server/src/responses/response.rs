@@ -144,8 +144,9 @@ impl PendingResponse {
         let first = self.said.len();
         self.said.extend(answer);
         self.generated.extend(generated.into_iter().map(|(place, ids)| (first + place, ids)));
-        let stored =
-            StoredResponse { response, input: self.input, items: self.said, generated: self.generated };
+        let PendingResponse { input, said, generated, .. } = self;
+        let model = state.backend.facts().model.clone();
+        let stored = StoredResponse { model, response, input, items: said, generated };
         state.responses.insert(self.tenant, &id, stored);
     }
 }

@@ -18,8 +18,11 @@ pub enum SealedKind {
 }
 
 /// Seals contents and opens them.
+#[derive(Clone)]
 pub struct Seal {
     key: [u8; 32],
+    /// The model whose ids are sealed.
+    model: String,
 }
 
 /// Bytes of a hash.
@@ -36,12 +39,20 @@ impl Seal {
     pub fn new() -> io::Result<Seal> {
         let mut key = [0; 32];
         File::open("/dev/urandom")?.read_exact(&mut key)?;
-        Ok(Seal { key })
+        Ok(Seal { key, model: String::new() })
+    }
+
+    /// This seal for ids of a model, which are of no use to another one.
+    pub fn of_model(&self, model: &str) -> Seal {
+        Seal { key: self.key, model: model.to_owned() }
     }
 
     fn hash(&self, kind: SealedKind, tenant: u64, bytes: &[u8]) -> Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&[kind as u8]).update(&tenant.to_le_bytes()).update(bytes);
+        if kind == SealedKind::Ids {
+            hasher.update(self.model.as_bytes());
+        }
         hasher.finalize()
     }
 
@@ -106,6 +117,9 @@ mod tests {
         for wrong in ["", "AAAA", "no base64!", &sealed[1..], &sealed[..sealed.len() - 1]] {
             assert_eq!(seal.open_ids(7, wrong), None, "{wrong}");
         }
-        assert_eq!(seal.open_text(7, &seal.text(7, "Grüße")).as_deref(), Some("Grüße"));
+        // Ids are a model's; what texts say, every model of the server may read.
+        let other = seal.of_model("other");
+        assert_eq!((other.open_ids(7, &sealed), seal.open_ids(7, &other.ids(7, &[1]))), (None, None));
+        assert_eq!(other.open_text(7, &seal.text(7, "Grüße")).as_deref(), Some("Grüße"));
     }
 }

@@ -12,6 +12,8 @@ pub type GeneratedIds = Vec<(usize, Vec<u32>)>;
 /// A response that was stored.
 #[derive(Debug)]
 pub struct StoredResponse {
+    /// Name of the model that answered, whose ids these are.
+    pub model: String,
     /// The response as it was sent.
     pub response: Value,
     /// Items that its request brought along.
@@ -23,6 +25,11 @@ pub struct StoredResponse {
 }
 
 impl StoredResponse {
+    /// Ids of what the model said of it, if it is `model`: another one has other ids.
+    pub fn generated_by(&self, model: &str) -> &[(usize, Vec<u32>)] {
+        if self.model == model { &self.generated } else { &[] }
+    }
+
     /// Ids of the items that were answered.
     fn output(&self) -> impl Iterator<Item = &str> {
         ids_of(self.response["output"].as_array().map_or(&[][..], Vec::as_slice))
@@ -90,8 +97,9 @@ impl ResponseStore {
         Some(entry.stored.clone())
     }
 
-    /// An item of one of a tenant's responses, with the ids of its reasoning where they are known.
-    pub fn item(&self, tenant: u64, id: &str) -> Option<(Value, Option<Vec<u32>>)> {
+    /// An item of one of a tenant's responses, with the ids that `model` gave its reasoning where they are
+    /// known.
+    pub fn item(&self, tenant: u64, id: &str, model: &str) -> Option<(Value, Option<Vec<u32>>)> {
         let response = self.kept().items.get(&(tenant, id.to_owned())).cloned()?;
         let stored = self.get(tenant, &response)?;
         let output = stored.response["output"].as_array().map_or(&[][..], Vec::as_slice);
@@ -100,7 +108,8 @@ impl ResponseStore {
         };
         // The answer stands last among all items.
         let place = (stored.items.len() + at).checked_sub(output.len())?;
-        let ids = stored.generated.iter().find(|(begin, _)| *begin == place).map(|(_, ids)| ids.clone());
+        let ids = stored.generated_by(model).iter().find(|(begin, _)| *begin == place);
+        let ids = ids.map(|(_, ids)| ids.clone());
         Some((output[at].clone(), ids))
     }
 
@@ -154,6 +163,7 @@ mod tests {
 
     fn stored(bytes: usize) -> StoredResponse {
         StoredResponse {
+            model: "nano".to_owned(),
             response: json!({}),
             input: Vec::new(),
             items: vec![Item::Answer("a".repeat(bytes))],
@@ -191,6 +201,7 @@ mod tests {
     fn items_are_there_as_long_as_their_response() {
         let store = ResponseStore::default();
         let of = |id: &str| StoredResponse {
+            model: "nano".to_owned(),
             response: json!({ "output": [{ "id": format!("msg_{id}") }] }),
             input: vec![json!({ "id": format!("in_{id}") })],
             items: vec![Item::Answer(String::new())],
@@ -199,11 +210,13 @@ mod tests {
         for id in ["a", "b", "c"] {
             store.insert_within(1, id, of(id), 2, 1000);
         }
-        let there = |id: &str| store.item(1, id).is_some();
+        let there = |id: &str| store.item(1, id, "nano").is_some();
         assert_eq!(["msg_a", "in_a", "msg_b", "in_c"].map(there), [false, false, true, true]);
-        assert_eq!(store.item(1, "msg_c"), Some((json!({ "id": "msg_c" }), Some(vec![7, 8]))));
-        assert_eq!(store.item(1, "in_c"), Some((json!({ "id": "in_c" }), None)));
-        assert!(store.item(2, "msg_c").is_none());
+        assert_eq!(store.item(1, "msg_c", "nano"), Some((json!({ "id": "msg_c" }), Some(vec![7, 8]))));
+        // Ids are those of the model that answered.
+        assert_eq!(store.item(1, "msg_c", "other"), Some((json!({ "id": "msg_c" }), None)));
+        assert_eq!(store.item(1, "in_c", "nano"), Some((json!({ "id": "in_c" }), None)));
+        assert!(store.item(2, "msg_c", "nano").is_none());
         assert!(store.remove(1, "b") && store.remove(1, "c"));
         assert!(store.kept().items.is_empty());
     }

@@ -76,13 +76,14 @@ fn an_item_is_its_tenants_alone() {
     let store = super::store::ResponseStore::default();
     let response = json!({ "output": [{ "id": "msg_1", "type": "message" }] });
     let stored = super::store::StoredResponse {
+        model: "nano".to_owned(),
         response,
         input: Vec::new(),
         items: Vec::new(),
         generated: Vec::new(),
     };
     store.insert(1, "resp_1", stored);
-    assert!(store.item(2, "msg_1").is_none() && store.item(1, "msg_2").is_none());
+    assert!(store.item(2, "msg_1", "nano").is_none() && store.item(1, "msg_2", "nano").is_none());
 }
 
 #[tokio::test]

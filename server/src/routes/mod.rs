@@ -68,7 +68,6 @@ pub(crate) async fn respond(state: Arc<ServerState>, request: Request) -> Respon
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
     }
     let status = response.status().as_u16();
-    state.metrics.responded(name(&path), status);
     record.status(status);
     if let Ok(id) = HeaderValue::from_str(record.id()) {
         response.headers_mut().insert("x-request-id", id);
@@ -108,9 +107,12 @@ async fn route(state: Arc<ServerState>, request: Request, record: Arc<Record>) -
             record.key(name);
         }
     }
-    caller.record = Some(record);
     let route = route.ok_or_else(|| missing(method, path, pattern))?;
     let body = if method == Method::POST { read(&state, body).await? } else { Vec::new() };
+    let names_model = route.operation.body.is_some_and(|shape| shape.has_field("model"));
+    let (state, body) = if names_model { state.asked(body).await? } else { (state, body) };
+    *record.metrics() = state.metrics.clone();
+    caller.record = Some(record);
     let (name, query) = (name.to_owned(), parts.uri.query().unwrap_or_default().to_owned());
     (route.answer)(RouteCall { state, caller, headers: parts.headers, query, name, body }).await
 }

@@ -1,6 +1,6 @@
 //! Every route, once: where it is, what clients are told of it, and what answers it.
 
-use super::status::{health, metrics, ready};
+use super::status::{health, loads, metrics, ready};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::openapi::{self, Operation};
@@ -130,9 +130,9 @@ routes! {
         |call| ollama::show(&call.state, &call.state.scope(&call.caller), &call.body);
     Keyed GET "/api/tags" (None) -> "OllamaModels",
         "The model, its adapters and their other names, as Ollama lists them",
-        |call| Ok(ollama::list(&call.state, &call.state.scope(&call.caller)));
+        |call| Ok(ollama::list(&call.state, &call.caller));
     Keyed GET "/api/ps" (None) -> "OllamaModels", "The same, as models that are in memory",
-        |call| Ok(ollama::running(&call.state, &call.state.scope(&call.caller)));
+        |call| Ok(ollama::running(&call.state, &call.caller));
     Keyed GET "/api/version" (None) -> "OllamaVersion", "The version of Ollama whose API is served",
         |_call| Ok(ollama::version());
     Keyed GET "/v1/models" (None) -> "Models", "The model, its adapters and their other names",
@@ -185,7 +185,7 @@ routes! {
     Open GET "/ready" (None) -> "Status", "Whether requests are taken up", |call| ready(&call.state);
     Routine GET "/metrics" (None) -> "Metrics", "Figures for Prometheus", |call| Ok(metrics(&call.state));
     Routine GET "/v1/loads" (None) -> "Loads", "What waits and runs",
-        |call| Ok(reply::json(&call.state.backend.load().json()));
+        |call| Ok(loads(&call.state));
     Keyed GET "/version" (None) -> "Version", "The version",
         |_call| Ok(reply::json(&json!({ "version": env!("CARGO_PKG_VERSION") })));
     Keyed GET "/openapi.json" (None) -> "OpenApi", "This document",

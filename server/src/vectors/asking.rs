@@ -80,7 +80,7 @@ pub(super) fn check_makes_vectors(facts: &BackendInfo) -> Result<(), ApiError> {
         Some(_) => Ok(()),
         None => Err(ApiError::not_found(
             "this model makes texts, and no embeddings: start the server with --vectors last, or with a model \
-             for embeddings",
+             for embeddings, which may stand beside this one (--also)",
         )),
     }
 }

@@ -47,8 +47,8 @@ pub struct Embeddings {
 /// # Errors
 /// When a field is wrong, or an input does not fit the context.
 fn read(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<(Vec<Request>, Embeddings), ApiError> {
-    check_makes_vectors(scope.facts)?;
     let usual = Usual::take(scope, fields)?;
+    check_makes_vectors(scope.facts)?;
     let dimensions = dimensions(scope, fields)?;
     let is_base64 = match fields.text("encoding_format")?.as_deref() {
         None | Some("float") => false,

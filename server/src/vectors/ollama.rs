@@ -57,8 +57,8 @@ fn read(
     body: &[u8],
 ) -> Result<ReadTexts, ApiError> {
     let (scope, mut fields) = (state.scope(caller), Fields::of_body(shape, body)?);
-    check_makes_vectors(scope.facts)?;
     let named = model(&scope, fields.text("model")?)?;
+    check_makes_vectors(scope.facts)?;
     let usual = Usual::of_model(&scope, named, &mut fields)?;
     fields.object("options")?;
     let is_new = field == "input";

@@ -1,4 +1,5 @@
 mod refusals;
+mod unigram;
 
 use crate::tokenizer::bytes::fallback_byte;
 use crate::tokenizer::*;

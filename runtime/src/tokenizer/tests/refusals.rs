@@ -176,7 +176,7 @@ fn lists_that_would_make_texts_grow_are_refused() {
         (with("normalizer", json!({"type": "Prepend", "prepend": "x".repeat(17)})), "puts 17 bytes before"),
         (
             with("normalizer", json!({"type": "Precompiled", "precompiled_charsmap": ""})),
-            "type `Precompiled`",
+            "`precompiled_charsmap` without the size of its trie",
         ),
         (with("normalizer", json!({"prepend": "x"})), "type ``"),
         (with("decoder", sequence("decoders", vec![replace("a", "aa"); 12])), "4096 times as long"),

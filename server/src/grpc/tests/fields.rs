@@ -7,6 +7,7 @@ use crate::state::ServerConfig;
 use kernmill_serve::{Finish, Request};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::sync::Arc;
 use tonic::Code;
 use vllm_proto::candidate_tokens::Select;
 use vllm_proto::decoding_parameters::{StringChoices, StructuredOutput};
@@ -329,4 +330,21 @@ async fn a_stream_has_several_sequences_with_seeds_of_their_own() {
     let asked: Vec<_> =
         requests.iter().map(|request| (request.sampler.seed, request.scores_prompt)).collect();
     assert_eq!(asked, [(Some(7), true), (Some(8), false), (Some(9), false)]);
+}
+
+#[tokio::test]
+async fn a_call_goes_to_the_model_that_it_names() {
+    let (first, other) = (Scripted::stops(&["Yes."]), Scripted::called("other"));
+    let served =
+        Served::of(&[first.clone() as Arc<dyn Backend>, other.clone()], ServerConfig::default()).await;
+    let mut client = served.inference().await;
+    for (name, [by_first, by_other]) in [("", [1, 0]), ("nano", [2, 0]), ("other", [2, 1])] {
+        let request = GenerateRequest { model: name.to_owned(), ..ask("Hi", 3) };
+        client.generate(request).await.unwrap();
+        let asked = |backend: &Scripted| backend.requests.lock().unwrap().len();
+        assert_eq!([asked(&first), asked(&other)], [by_first, by_other], "{name}");
+    }
+    let unknown = GenerateRequest { model: "nobody".to_owned(), ..ask("Hi", 3) };
+    let status = client.generate(unknown).await.unwrap_err();
+    assert!(status.code() == Code::NotFound && status.message().contains("nano, other"), "{status}");
 }

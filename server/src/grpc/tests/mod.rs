@@ -30,9 +30,13 @@ struct Served {
 
 impl Served {
     async fn new(backend: Arc<dyn Backend>, config: ServerConfig) -> Served {
+        Served::of(&[backend], config).await
+    }
+
+    async fn of(models: &[Arc<dyn Backend>], config: ServerConfig) -> Served {
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let config = ServerConfig { address, grpc_port: Some(0), ..config };
-        let server = Server::bind(backend, config).await.unwrap();
+        let server = Server::bind(models, config).await.unwrap();
         let address = server.grpc_address().unwrap().unwrap();
         let (end, ends) = oneshot::channel();
         let task = tokio::spawn(server.run(async { drop(ends.await) }));
