@@ -358,7 +358,10 @@ fn specs_take_their_places() {
     let moe = "moe_router moe_gate_up moe_routed moe_down";
     let rest = format!("linear_act linear_residual {moe} post_mlp_gate_up mlp_gate_up linear_combined");
     let end = "post_norm_add norm_quant routed_shrink shrink";
-    assert_eq!(names(vec![]), format!("post_qkv_norm qkv_norm post_qkv qkv qkv_alone attention {rest} logits {end}"));
+    assert_eq!(
+        names(vec![]),
+        format!("post_qkv_norm qkv_norm post_qkv qkv qkv_alone attention {rest} logits {end}")
+    );
     assert_eq!(
         names(vec![
             spec("a", ""),
