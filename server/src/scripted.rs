@@ -54,6 +54,7 @@ impl Scripted {
     }
 
     /// A backend whose model has this name.
+    #[cfg(feature = "grpc")]
     pub fn called(name: &str) -> Arc<Scripted> {
         let mut scripted = Arc::into_inner(Scripted::stops(&["Yes."])).unwrap();
         scripted.facts.model = name.to_owned();
