@@ -3,7 +3,6 @@
 use super::{Case, adapters, assert_bits, engine, logits, options};
 use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::hostile::targets::trial::Trial;
-use kernmill_compiler::ir::Embed;
 use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::passes::select::Pick;
 use kernmill_compiler::pipeline::CompilerOptions;
@@ -164,9 +163,7 @@ fn tied_embeddings_in_blocks_are_packed_once() {
         let case = Case::new(shape, 1, 1);
         let compiled = case.compile(&options(Preset::Faithful, Level::V3));
         let (graph, layout) = (&compiled.fused.graph, &compiled.layout);
-        let table =
-            graph.nodes.iter().find(|node| node.op == Embed::default().into()).expect("there is one").tensors
-                [0];
+        let table = graph.nodes.iter().find(|node| node.op.is_embed()).expect("there is one").tensors[0];
         let unembed =
             graph.nodes.iter().find(|node| node.output == graph.output).expect("there is one").tensors[0];
         (layout.placement(table), layout.placement(unembed), layout.bytes)

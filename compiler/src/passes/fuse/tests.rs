@@ -186,19 +186,13 @@ fn explains_near_misses() {
     let twist = Twist { norm_used_twice: true, gated_attention: true, ..Twist::default() };
     let (fused, report) = mini(&ModelShape { twist, ..ModelShape::mini_llama() }, Preset::Faithful);
     expect![[r#"
-        random: 51 nodes in 30 groups
-          barriers per run: 51 unfused, 30 fused, 21 saved
-          intermediate values per token: 14144 bytes unfused, 9760 fused, 4384 not written
+        random: 51 nodes in 18 groups
+          barriers per run: 51 unfused, 18 fused, 33 saved
+          intermediate values per token: 14144 bytes unfused, 7200 fused, 6944 not written
         fused:
           %embed                    embed            (by itself)
           %layers.*.attn_norm       norm_quant       [] [rms_norm] [quantize_q8]  layers 0..2
-          %layers.*.q               quant_linear     (by itself)  layers 0..2
-          %layers.*.k               quant_linear     (by itself)  layers 0..2
-          %layers.*.v               quant_linear     (by itself)  layers 0..2
-          %layers.*.q_rope          rope             (by itself)  layers 0..2
-          %layers.*.k_rope          rope             (by itself)  layers 0..2
-          %layers.*.attn.k_cast     kv_cast          (by itself)  layers 0..2
-          %layers.*.attn.v_cast     kv_cast          (by itself)  layers 0..2
+          %layers.*.q_rope          qkv_alone        [] [quant_linear quant_linear quant_linear] [rope rope kv_cast kv_cast]  layers 0..2
           %layers.*.attn            attention        [] [attention] []  layers 0..2
           %layers.*.gated           elementwise      (by itself)  layers 0..2
           %layers.*.attn_out        linear_residual  [quantize_q8] [quant_linear] [add]  layers 0..2
@@ -208,6 +202,7 @@ fn explains_near_misses() {
           %logits                   logits           [select_rows rms_norm quantize_q8] [quant_linear] []
         saved:
           norm_quant                2 groups, 2 barriers, 0 bytes per token
+          qkv_alone                 2 groups, 12 barriers, 2560 bytes per token
           attention                 2 groups, 0 barriers, 0 bytes per token
           linear_residual           4 groups, 8 barriers, 1584 bytes per token
           mlp_gate_up               2 groups, 8 barriers, 2208 bytes per token
