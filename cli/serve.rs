@@ -65,8 +65,8 @@ pub struct Serve {
     /// Another name of the model or of an adapter in the API; may be given several times
     #[arg(long, value_name = "NAME=MODEL", value_parser = ServerConfig::alias)]
     alias: Vec<(String, String)>,
-    /// Another model beside MODEL, by its name in requests, such as one for embeddings; may be given several
-    /// times. --max-memory is for all. Options of a model, such as --preset, are for MODEL alone
+    /// A model beside MODEL, by its name in requests, such as one for embeddings; may be given several times.
+    /// --max-memory is for all, options of a model for MODEL alone
     #[arg(long, value_name = "NAME=MODEL", value_parser = ServerConfig::also)]
     also: Vec<(String, PathBuf)>,
     /// Take regular expressions and grammars from requests: kernmill.regex and kernmill.lark
