@@ -65,9 +65,8 @@ pub struct Serve {
     /// Another name of the model or of an adapter in the API; may be given several times
     #[arg(long, value_name = "NAME=MODEL", value_parser = ServerConfig::alias)]
     alias: Vec<(String, String)>,
-    /// Another model beside MODEL, for requests that name it, such as one for embeddings; may be given several
-    /// times. --max-memory counts for all together. --preset, --context, --kv-memory, --lora and what else is
-    /// about one model is for MODEL: others have the preset faithful, texts of up to 8192 tokens, no adapters
+    /// A model beside MODEL, by its name in requests, such as one for embeddings; may be given several times.
+    /// --max-memory is for all, options of a model for MODEL alone
     #[arg(long, value_name = "NAME=MODEL", value_parser = ServerConfig::also)]
     also: Vec<(String, PathBuf)>,
     /// Take regular expressions and grammars from requests: kernmill.regex and kernmill.lark

@@ -1,7 +1,8 @@
 //! The models of a server, from opened files to backends: one budget of memory, and steps in turns.
 
+use crate::compile_as_usual;
 use kernmill::locate::Located;
-use kernmill::{Error, LoadRequest, Opened, Options, Result, load_together};
+use kernmill::{Error, Opened, Options, Result, load_together};
 use kernmill_serve::{SchedulerConfig, StepTurns};
 use kernmill_server::{Backend, EngineBackend, ServerConfig};
 use std::sync::Arc;
@@ -25,7 +26,13 @@ impl ServedModel {
     /// # Errors
     /// When a file cannot be read or is wrong.
     pub fn beside(&self, name: String, located: Located, longest: usize) -> Result<ServedModel> {
-        let options = self.options.beside();
+        let options = self.options.clone().with(|it| {
+            let usual = Options::default();
+            compile_as_usual(&mut it.compile);
+            (it.makes, it.chunk, it.sessions, it.stage) = (usual.makes, usual.chunk, false, None);
+            (it.perf_map, it.perf_jit, it.kv_memory, it.kv_disk) = (false, None, None, None);
+            (it.chat_template, it.adapters) = (None, Vec::new());
+        });
         let opened = Opened::open(located, &options)?;
         let context = opened.context(None, longest)?;
         Ok(ServedModel { name: Some(name), opened, options, context })
@@ -56,15 +63,9 @@ pub fn backends(
     let adapters = options.iter().flat_map(|options| &options.adapters).map(|adapter| adapter.name.as_str());
     let own: Vec<&str> = names.iter().map(String::as_str).collect();
     config.check_names(&own, &adapters.collect::<Vec<_>>()).map_err(Error::bad_input)?;
-    let requests = prepared.into_iter().zip(options.iter().zip(&names));
-    let requests = requests.map(|((prepared, context), (options, name))| LoadRequest {
-        name,
-        prepared,
-        options,
-        context,
-        sequences: parallel,
-    });
-    let mut loaded = load_together(requests.collect())?;
+    let named = prepared.into_iter().zip(options.iter().zip(&names));
+    let named = named.map(|((made, context), (options, name))| (made, &**name, options, [context, parallel]));
+    let mut loaded = load_together(named.collect())?;
     if let (Some(first), Some(options)) = (loaded.first_mut(), options.first()) {
         first.load_adapters(options)?;
     }

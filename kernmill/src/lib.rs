@@ -80,7 +80,7 @@ pub use options::Options;
 pub use plan::{PlanModel, why};
 pub use target::Target;
 pub use text::{About, Model, Sampling};
-pub use together::{LoadRequest, load_together};
+pub use together::load_together;
 
 /// The code of `docs/user/embedding.md`, as tests.
 #[cfg(all(doctest, feature = "compiler"))]

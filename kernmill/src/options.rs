@@ -151,28 +151,6 @@ impl Options {
         self
     }
 
-    /// Options of a model that runs beside the one with these. The machine is the same: target, workers, all
-    /// memory, where plans are kept, what is checked of them. What is about one model is as usual: preset,
-    /// cache, and neither adapters nor a stage, a store, sessions or a chat template.
-    #[must_use]
-    pub fn beside(&self) -> Options {
-        let usual = Options::default();
-        Options {
-            compile: self.compile.beside(),
-            makes: usual.makes,
-            chunk: usual.chunk,
-            perf_map: usual.perf_map,
-            perf_jit: usual.perf_jit,
-            kv_memory: usual.kv_memory,
-            kv_disk: usual.kv_disk,
-            sessions: usual.sessions,
-            stage: usual.stage,
-            chat_template: usual.chat_template,
-            adapters: usual.adapters,
-            ..self.clone()
-        }
-    }
-
     /// The memory of the KV cache.
     pub(crate) fn kv_budget(&self) -> KvBudget {
         self.kv_memory.map_or(KvBudget::WorstCase, KvBudget::Bytes)

@@ -46,8 +46,8 @@ impl PlanModel {
 }
 
 impl PlanModel {
-    /// Weights that do not stay in memory beside `others`, which are so many bytes, are read from the disk for
-    /// every token. On a file system in memory they do stay.
+    /// Weights that do not stay in memory beside so many bytes of `others` are read from the disk for every
+    /// token. On a file system in memory they do stay.
     pub(crate) fn too_large_for_memory(&self, others: u64) -> Option<String> {
         let program = self.image.program();
         let available = available_memory()?.saturating_sub(others);

@@ -1,36 +1,24 @@
 //! Loading models: first it is found out whether all of them have room, then their weights are read.
 
 use crate::adapters;
-use crate::error::Result;
-use crate::memory::{MemoryClaim, WeightsIn, check_claims, check_lock, size_caches};
+use crate::error::{Error, Result};
+use crate::memory::check_lock;
 use crate::model::{Loaded, Origin, Prepared};
 use crate::options::Options;
+use kernmill_runtime::claim::{MemoryClaim, WeightsIn, check_claims, size_caches};
 use kernmill_runtime::kv::KvShape;
 
-/// A model that shall run beside others in this process.
-pub struct LoadRequest<'a> {
-    /// Name of the model, for messages.
-    pub name: &'a str,
-    /// The model.
-    pub prepared: Prepared,
-    /// How it is run.
-    pub options: &'a Options,
-    /// Tokens of its sequences.
-    pub context: u32,
-    /// Sequences at once.
-    pub sequences: u32,
-}
-
-/// Loads models that run in one process at the same time, in their order. They have one budget of memory,
-/// the least [`Options::max_memory`] of all. It is counted before anything is read: weights and working
+/// Loads models that run in one process at the same time, in their order: each by its name, with its options,
+/// for texts of so many tokens, and so many of them at once. They have one budget of memory, the least
+/// [`Options::max_memory`] of all. It is counted before anything is read: weights and working
 /// memory of all models first, then their KV caches.
 ///
 /// # Errors
 /// When memory is short, an adapter does not fit, or weights cannot be read or used.
-pub fn load_together(requests: Vec<LoadRequest<'_>>) -> Result<Vec<Loaded>> {
-    let shapes = shapes(&requests)?;
-    let each = requests.into_iter().zip(shapes);
-    each.map(|(it, shape)| it.prepared.load_with(it.options, shape)).collect()
+pub fn load_together(models: Vec<(Prepared, &str, &Options, [u32; 2])>) -> Result<Vec<Loaded>> {
+    let shapes = shapes(&models)?;
+    let each = models.into_iter().zip(shapes);
+    each.map(|((prepared, _, options, _), shape)| prepared.load_with(options, shape)).collect()
 }
 
 impl Prepared {
@@ -41,33 +29,38 @@ impl Prepared {
     /// When memory is short, an adapter does not fit, or weights cannot be read or used.
     pub fn load(self, options: &Options, context: u32, sequences: u32) -> Result<Loaded> {
         let name = self.program().model.name.clone();
-        let request = LoadRequest { name: &name, prepared: self, options, context, sequences };
-        let mut loaded = load_together(vec![request])?;
+        let mut loaded = load_together(vec![(self, &name, options, [context, sequences])])?;
         Ok(loaded.remove(0))
     }
 }
 
 /// By model, the sizes that it runs with.
-fn shapes(requests: &[LoadRequest<'_>]) -> Result<Vec<KvShape>> {
-    let mut claims = requests.iter().map(claim).collect::<Result<Vec<_>>>()?;
-    let locked = claims.iter().filter(|claim| claim.options.mlock).map(|claim| claim.program.weight_bytes);
+fn shapes(models: &[(Prepared, &str, &Options, [u32; 2])]) -> Result<Vec<KvShape>> {
+    let each = models.iter().map(|(prepared, name, options, sizes)| claim(prepared, name, options, *sizes));
+    let mut claims = each.collect::<Result<Vec<_>>>()?;
+    let locked = models.iter().filter(|it| it.2.mlock).map(|it| it.0.program().weight_bytes);
     check_lock(locked.fold(0, u64::saturating_add))?;
-    size_caches(&mut claims);
-    check_claims(&claims)?;
+    let limit = models.iter().filter_map(|it| it.2.max_memory).min();
+    size_caches(&mut claims, limit);
+    check_claims(&claims, limit).map_err(Error::bad_input)?;
     let all = claims.iter().map(MemoryClaim::total).fold(0, u64::saturating_add);
-    for (request, claim) in requests.iter().zip(&claims) {
-        if let (Origin::Plan(plan), None) = (request.prepared.origin(), &claim.share)
+    for ((prepared, _, options, _), claim) in models.iter().zip(&claims) {
+        if let (Origin::Plan(plan), None) = (prepared.origin(), &claim.share)
             && let Some(note) = plan.too_large_for_memory(all - claim.weight_bytes())
         {
-            request.options.observer.note(&note);
+            options.observer.note(&note);
         }
     }
     Ok(claims.into_iter().map(|claim| claim.shape).collect())
 }
 
-/// What a model asks for, if it can be loaded so.
-fn claim<'a>(request: &'a LoadRequest<'_>) -> Result<MemoryClaim<'a>> {
-    let LoadRequest { name, prepared, options, context, sequences } = request;
+/// The memory that a model asks for, if it can be loaded so.
+fn claim<'a>(
+    prepared: &'a Prepared,
+    name: &'a str,
+    options: &Options,
+    [context, sequences]: [u32; 2],
+) -> Result<MemoryClaim<'a>> {
     let program = prepared.program();
     adapters::check_fit(&options.adapters, program)?;
     options.check_stage()?;
@@ -80,10 +73,11 @@ fn claim<'a>(request: &'a LoadRequest<'_>) -> Result<MemoryClaim<'a>> {
     };
     // Where texts run whole, a run has several, and none is longer than it.
     let (context, chunk) = match program.model.whole_texts {
-        true => ((*context).min(chunk), chunk),
-        false => (*context, chunk.min(*context)),
+        true => (context.min(chunk), chunk),
+        false => (context, chunk.min(context)),
     };
-    let shape = KvShape { context, sequences: *sequences, chunk, budget: options.kv_budget() };
+    let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
     let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
-    Ok(MemoryClaim { name, program, shape, options, weights_in, share })
+    let yields = options.kv_yields && options.kv_memory.is_none();
+    Ok(MemoryClaim { name, program, shape, threads: options.threads(), yields, weights_in, share })
 }

@@ -4,6 +4,7 @@
 //! sequences of tokens; a sampler chooses the next of them. It does not depend on the compiler.
 
 pub mod adapter;
+pub mod claim;
 mod code;
 pub mod draft;
 pub mod engine;

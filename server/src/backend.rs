@@ -52,8 +52,7 @@ pub trait Backend: Send + Sync {
     fn unload_adapter(&self, name: String) -> Pending<'_, bool>;
 
     /// Saves a sequence in a file, with the rows that are cached of it; of how many tokens these are.
-    fn save_session(&self, path: PathBuf, saved: SavedTokens) -> Pending<'_, Result<u32, String>> {
-        let _ = (path, saved);
+    fn save_session(&self, _path: PathBuf, _saved: SavedTokens) -> Pending<'_, Result<u32, String>> {
         Box::pin(async { Err(NO_SESSIONS.to_owned()) })
     }
 

@@ -160,6 +160,7 @@ pub async fn detokenize(state: Arc<ServerState>, body: Vec<u8>) -> Result<Respon
     reply::blocking(move || {
         let facts = state.backend.facts();
         let mut fields = Fields::of_body(&DETOKENIZE, &body)?;
+        fields.text("model")?;
         let list = fields.list("tokens")?.ok_or_else(|| fields.missing("tokens"))?;
         let id = |value: &Value| value.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);
         let ids: Option<Vec<u32>> = list.iter().map(id).collect();

@@ -247,7 +247,7 @@ impl ServerState {
         std::iter::once(self).chain(self.also.iter().map(|state| &**state))
     }
 
-    /// The model that a name asks for. This one also says which names there are, where it is none of them.
+    /// The model that a name asks for; this one, which then says what names there are, for any other name.
     pub fn named(self: &Arc<Self>, name: &str) -> Arc<ServerState> {
         // Ollama's clients write a tag behind each name.
         let plain = name.strip_suffix(":latest").unwrap_or(name);
@@ -267,7 +267,7 @@ impl ServerState {
             return Ok((self, body));
         }
         reply::blocking(move || {
-            // What is wrong with the body, its reader says.
+            // Its reader says what is wrong with the body.
             let request: Value = serde_json::from_slice(&body).unwrap_or_default();
             let name = ["model", "name"].iter().find_map(|field| request[field].as_str());
             Ok((name.map_or_else(|| self.clone(), |name| self.named(name)), body))

@@ -19,6 +19,13 @@ pub fn keep_plans(options: &mut CompileOptions, dir: Option<&Path>, is_off: bool
     options.plan_cache_limit = limit.unwrap_or(if dir.is_some() { u64::MAX } else { LIMIT });
 }
 
+/// Leaves in `options` what is about the machine: a model beside another one has the usual preset, and no
+/// branches for adapters.
+pub fn compile_as_usual(options: &mut CompileOptions) {
+    let usual = CompileOptions::default();
+    (options.preset, options.kv, options.adapters) = (usual.preset, usual.kv, false);
+}
+
 /// The user's cache of plans, if a variable says where it is; a relative path says nothing.
 fn of_user(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());

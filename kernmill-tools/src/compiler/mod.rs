@@ -19,7 +19,7 @@ pub mod tensors;
 pub use excerpt::excerpt;
 pub use fused_files::{fused_set, read_fused};
 pub use imported::imported;
-pub use kept::keep_plans;
+pub use kept::{compile_as_usual, keep_plans};
 
 // Types of the compiler that the program needs.
 pub use kernmill_checkpoint::CheckpointError;

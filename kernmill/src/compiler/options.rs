@@ -72,12 +72,6 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// Options of a model beside the one with these: the usual preset, and no branches for adapters.
-    pub(crate) fn beside(&self) -> CompileOptions {
-        let CompileOptions { preset, kv, .. } = CompileOptions::default();
-        CompileOptions { preset, kv, adapters: false, ..self.clone() }
-    }
-
     /// These options, as `set` changes them.
     #[must_use]
     pub fn with(mut self, set: impl FnOnce(&mut CompileOptions)) -> CompileOptions {

@@ -15,13 +15,6 @@ use std::time::Instant;
 #[non_exhaustive]
 pub struct CompileOptions {}
 
-impl CompileOptions {
-    /// Options of a model beside the one with these.
-    pub(crate) fn beside(&self) -> CompileOptions {
-        self.clone()
-    }
-}
-
 /// A model that is compiled in this process. This library has no compiler.
 pub enum OpenedSource {}
 

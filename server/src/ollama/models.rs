@@ -45,7 +45,7 @@ pub fn running(state: &ServerState, caller: &Caller) -> Response {
     reply::json(&json!({ "models": entries(state, caller).map(in_memory).collect::<Vec<_>>() }))
 }
 
-/// What lists say of each name of a model or adapter.
+/// The entry of each name of a model or adapter in lists.
 fn entries<'a>(state: &'a ServerState, caller: &Caller) -> impl Iterator<Item = (&'a ServerState, Value)> {
     state.all().flat_map(move |state| {
         let names = state.scope(caller).served();

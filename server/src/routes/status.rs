@@ -29,7 +29,7 @@ pub(super) fn ready(state: &ServerState) -> Result<Response, ApiError> {
     Ok(reply::json(&json!({ "status": "ready" })))
 }
 
-/// What waits and runs: at the first model, and where there are several, at each by its name.
+/// The work that waits and runs at the first model, and where there are several, at each by its name.
 pub(super) fn loads(state: &ServerState) -> Response {
     let loads = state.loads();
     let mut answer = loads[0].1.json();
