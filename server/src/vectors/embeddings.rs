@@ -47,6 +47,10 @@ pub struct Embeddings {
 /// # Errors
 /// When a field is wrong, or an input does not fit the context.
 fn read(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<(Vec<Request>, Embeddings), ApiError> {
+    // Of several models, a name that is wrong is the likelier mistake.
+    if scope.others.is_empty() {
+        check_makes_vectors(scope.facts)?;
+    }
     let usual = Usual::take(scope, fields)?;
     check_makes_vectors(scope.facts)?;
     let dimensions = dimensions(scope, fields)?;

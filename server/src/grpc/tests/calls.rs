@@ -104,7 +104,8 @@ async fn a_hundred_streams_that_are_left_leave_nothing() {
 #[tokio::test]
 async fn the_time_of_a_call_is_kept_by_the_server() {
     let backend = slow();
-    let state = ServerState::new(&[backend.clone()], ServerConfig::default()).unwrap();
+    let models: [Arc<dyn Backend>; 1] = [backend.clone()];
+    let state = ServerState::new(&models, ServerConfig::default()).unwrap();
     let service = Inference::new(state, Arc::new(Aborts::default()));
     let call = |time: &'static str| {
         let mut request = Request::new(ask("It is long", 30_000));
