@@ -1,6 +1,6 @@
 //! The models of a server, from opened files to backends: one budget of memory, and steps in turns.
 
-use crate::compile_as_usual;
+use crate::compiler::compile_as_usual;
 use kernmill::locate::Located;
 use kernmill::{Error, Opened, Options, Result, load_together};
 use kernmill_serve::{SchedulerConfig, StepTurns};
