@@ -248,18 +248,10 @@ impl Prepared {
         let threads = options.threads();
         let (program, weights_in) = (self.program(), self.weights_in());
         let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
-        let largest = match &self.kind {
-            PreparedCode::Plan(_) => {
-                let largest = program.classes.last().map_or(1, |class| class.max_tokens);
-                options.chunk.unwrap_or(largest).min(largest)
-            }
-            PreparedCode::Compiled(_) => options.chunk([program.level]),
-        };
-        // Where texts run whole, a run has several, and none is longer than it.
-        let (context, chunk) = match program.model.whole_texts {
-            true => (context.min(largest), largest),
-            false => (context, largest.min(context)),
-        };
+        let largest = program.classes.last().map_or(1, |class| class.max_tokens);
+        let largest = options.chunk.unwrap_or(largest).min(largest);
+        // Where texts run whole, a run has several.
+        let chunk = if program.model.whole_texts { largest } else { largest.min(context) };
         let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
         let shape = kv_shape(program, shape, threads, options, share.as_ref());
         check_share(program, shape, threads, options.max_memory, weights_in, share.as_ref())?;
