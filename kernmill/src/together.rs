@@ -64,18 +64,14 @@ fn claim<'a>(
     let program = prepared.program();
     adapters::check_fit(&options.adapters, program)?;
     options.check_stage()?;
-    let (weights_in, chunk) = match prepared.origin() {
-        Origin::Plan(_) => {
-            let largest = program.classes.last().map_or(1, |class| class.max_tokens);
-            (WeightsIn::File, options.chunk.unwrap_or(largest).min(largest))
-        }
-        Origin::Compiled(..) => (WeightsIn::Memory, options.chunk([program.level])),
+    let weights_in = match prepared.origin() {
+        Origin::Plan(_) => WeightsIn::File,
+        Origin::Compiled(..) => WeightsIn::Memory,
     };
-    // Where texts run whole, a run has several, and none is longer than it.
-    let (context, chunk) = match program.model.whole_texts {
-        true => (context.min(chunk), chunk),
-        false => (context, chunk.min(context)),
-    };
+    let largest = program.classes.last().map_or(1, |class| class.max_tokens);
+    let largest = options.chunk.unwrap_or(largest).min(largest);
+    // Where texts run whole, a run has several.
+    let chunk = if program.model.whole_texts { largest } else { largest.min(context) };
     let shape = KvShape { context, sequences, chunk, budget: options.kv_budget() };
     let share = options.stage.as_ref().map(|stage| stage.share(program)).transpose()?;
     let yields = options.kv_yields && options.kv_memory.is_none();

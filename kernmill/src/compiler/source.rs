@@ -62,19 +62,13 @@ impl SpecSource {
         let spec = || Spec::parse_with(&self.name, &self.text, &self.fused.language());
         let files = given.weights.as_deref().map(TokenizerFiles::of).transpose()?;
         let stated = || files.as_ref().map_or(Ok(None), TokenizerFiles::vector_form);
+        let own = spec()?.makes_vectors();
         let form = match given.makes {
-            ModelMakes::Texts if given.spec.is_none() && spec()?.makes_vectors() => {
-                return Err(Error::bad_input(
-                    "--vectors none: the model is an encoder, which makes vectors and no texts",
-                ));
-            }
             ModelMakes::Texts => None,
             ModelMakes::AsFiles if given.spec.is_some() => None,
+            ModelMakes::Vectors(None) if own && given.spec.is_some() => None,
+            ModelMakes::Vectors(None) if own => stated()?,
             ModelMakes::AsFiles => stated()?,
-            ModelMakes::Vectors(None) if spec()?.makes_vectors() => match given.spec {
-                Some(_) => None,
-                None => stated()?,
-            },
             ModelMakes::Vectors(asked) => {
                 let form = VectorForm { pooling: Pooling::Last, normalise: true };
                 let form = stated()?.unwrap_or(form);
