@@ -121,7 +121,7 @@ pub fn screen(facts: &PageContent<'_>, all: bool) -> String {
     text.push('\n');
     steps(&mut text, facts);
     ukernels(&mut text, facts);
-    near_misses(&mut text, facts.missed);
+    near_misses(&mut text, facts.missed, all);
     if !all {
         text.push_str(
             "--all shows every group, kernel and micro-kernel, with what else they could have been\n",
@@ -334,14 +334,18 @@ fn ukernels(text: &mut String, facts: &PageContent<'_>) {
     }
 }
 
-fn near_misses(text: &mut String, missed: &[Missed]) {
+fn near_misses(text: &mut String, missed: &[Missed], all: bool) {
     let worth = missed.iter().filter(|one| one.steps > 0).count();
     let Some(shown) = (!missed.is_empty()).then(|| worth.min(MISSED)) else {
         text.push_str("near misses: none\n");
         return;
     };
     let left = missed.len() - shown;
-    let rest = if left > 0 { format!(" ({left} more that save less: --all)") } else { String::new() };
+    let rest = match left {
+        0 => String::new(),
+        _ if all => format!(" ({left} more that save less, below)"),
+        _ => format!(" ({left} more that save less: --all)"),
+    };
     let _ = writeln!(text, "near misses, by what they would save{rest}:");
     for one in &missed[..shown] {
         let without = match one.without.as_slice() {
