@@ -8,7 +8,6 @@ use crate::observe::{Observer, Silent};
 use crate::stage::Stage;
 use crate::target::Target;
 use kernmill_os::affinity::CpuSet;
-use kernmill_plan::target::Level;
 use kernmill_runtime::KvBudget;
 use kernmill_runtime::pool::{Numa, PoolConfig, default_threads, default_threads_on};
 use std::fmt;
@@ -205,10 +204,5 @@ impl Options {
                 "--threads {threads}: workers may use {cpus} CPU{plural}; more threads than that are slower"
             ));
         }
-    }
-
-    /// Prompt tokens that are run at once with code for these levels, where no plan says how many.
-    pub(crate) fn chunk(&self, levels: impl IntoIterator<Item = Level>) -> u32 {
-        self.chunk.unwrap_or_else(|| Level::default_chunk(levels))
     }
 }
