@@ -43,6 +43,13 @@ pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, fi
     with_writer(model, levels, options, |writer| write(model, writer, options, file))
 }
 
+impl Options {
+    /// Prompt tokens that are run at once with code for these levels.
+    pub(super) fn chunk(&self, levels: impl IntoIterator<Item = Level>) -> u32 {
+        self.chunk.unwrap_or_else(|| Level::default_chunk(levels))
+    }
+}
+
 /// Compiles a model for each of `levels`, ascending, and hands what makes the plan to `act`.
 pub(super) fn with_writer<T>(
     model: &SourceModel,

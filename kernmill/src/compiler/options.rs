@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Result};
 use crate::observe::Observer;
-use crate::options::Options;
 use crate::target::Target;
 use kernmill_compiler::machine::Description;
 use kernmill_compiler::passes::fuse::FusedSet;
@@ -102,13 +101,6 @@ impl CompileOptions {
             keep_clif: self.keep_clif,
             ..pipeline::CompilerOptions::new(level)
         }
-    }
-}
-
-impl Options {
-    /// Prompt tokens that are run at once with code for these levels.
-    pub(crate) fn chunk(&self, levels: impl IntoIterator<Item = Level>) -> u32 {
-        self.chunk.unwrap_or_else(|| Level::default_chunk(levels))
     }
 }
 
