@@ -1,7 +1,7 @@
 //! Whether a checkpoint is the one that a graph describes: every tensor there, of the right dtype and shape,
 //! none left over.
 
-use crate::ir::{Graph, Role, Tensor, of_expert};
+use crate::ir::{Graph, Role, RowSelect, Tensor, of_expert};
 use kernmill_checkpoint::{
     Checkpoint, CheckpointError, Dtype, Encoding, Result, TensorView, is_buffer, other_layout,
 };
@@ -143,8 +143,9 @@ fn find<'a>(checkpoint: &'a Checkpoint, tensor: &Tensor, name: &str) -> Result<T
 }
 
 fn check_shape(tensor: &Tensor, view: &TensorView<'_>, shape: &[usize]) -> Result<()> {
-    // A vector may be stored as a matrix, row by row.
-    let by_rows = tensor.role == Role::Vector && view.shape.len() == 2;
+    // A vector may be stored as a matrix of one row, and be some rows of a larger one.
+    let takes_rows = tensor.source.rows != RowSelect::ALL || view.shape.first() == Some(&1);
+    let by_rows = tensor.role == Role::Vector && view.shape.len() == 2 && takes_rows;
     let elements = view.shape.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
     if view.shape == shape || by_rows && elements == Some(shape[0]) {
         return Ok(());
