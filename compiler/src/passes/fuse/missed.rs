@@ -85,14 +85,17 @@ mod tests {
     use crate::testing::{ModelShape, build};
     use kernmill_plan::target::Level;
 
-    /// Without near misses there is nothing to save; and a match that a rule is told to refuse saves what the
+    /// A match that a rule is told to refuse saves what the
     /// rule saves where it is allowed.
     #[test]
     fn a_refused_match_would_save_what_the_rule_saves() {
         let graph = quantise(&build(&ModelShape::mini_gpt_oss()).unwrap(), Preset::Faithful).unwrap();
         let set = FusedSet::builtin();
         let (fused, report) = fuse(&graph, set.rules(), Level::V3);
-        assert_eq!(missed(&fused, &report), []);
+        // Its router has few experts, and nothing would be saved by a step of its own.
+        let rules: Vec<(String, usize)> =
+            missed(&fused, &report).into_iter().map(|one| (one.rule, one.steps)).collect();
+        assert_eq!(rules, [("moe_router".to_owned(), 0)]);
         // A value that is used once more outside may not stay inside.
         let rules: Vec<FusionRule> = set.rules().cloned().collect();
         let without_outputs: Vec<FusionRule> = rules

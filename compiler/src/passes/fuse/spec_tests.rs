@@ -355,13 +355,11 @@ fn specs_take_their_places() {
         let set = FusedSet::builtin().with(specs).unwrap();
         set.names().map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
+    let qkv = "post_qkv_norm qkv_norm post_qkv qkv qkv_alone";
     let moe = "moe_router moe_gate_up moe_routed moe_down";
     let rest = format!("linear_act linear_residual {moe} post_mlp_gate_up mlp_gate_up linear_combined");
     let end = "post_norm_add norm_quant routed_shrink shrink";
-    assert_eq!(
-        names(vec![]),
-        format!("post_qkv_norm qkv_norm post_qkv qkv qkv_alone attention {rest} logits {end}")
-    );
+    assert_eq!(names(vec![]), format!("{qkv} attention {rest} logits {end}"));
     assert_eq!(
         names(vec![
             spec("a", ""),
@@ -369,15 +367,12 @@ fn specs_take_their_places() {
             spec("c", "before = \"d\""),
             spec("d", "after = \"logits\"")
         ]),
-        format!("a qkv_norm qkv qkv_alone attention b {rest} logits c d {end}")
+        format!("a {qkv} attention b {rest} logits c d {end}")
     );
-    assert_eq!(
-        names(vec![spec("logits", "")]),
-        format!("qkv_norm qkv qkv_alone attention {rest} logits {end}")
-    );
+    assert_eq!(names(vec![spec("logits", "")]), format!("{qkv} attention {rest} logits {end}"));
     assert_eq!(
         names(vec![spec("logits", "priority = 9999")]),
-        format!("logits qkv_norm qkv qkv_alone attention {rest} {end}")
+        format!("logits {qkv} attention {rest} {end}")
     );
     // The specs of a plan are in order already.
     let set = FusedSet::builtin().with(vec![spec("c", "after = \"logits\"")]).unwrap();
