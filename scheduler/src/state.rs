@@ -84,8 +84,8 @@ impl SchedulerState {
         }
     }
 
-    /// Tokens of a piece of `pending` ones, of which a step takes `room`; none where a prompt runs whole and
-    /// does not fit.
+    /// Tokens of the next piece of a prompt that has `pending` tokens left, in a step with room for `room`.
+    /// `None` where prompts run whole and this one does not fit.
     pub fn piece(&self, pending: u32, room: u32) -> Option<u32> {
         match self.config.whole_prompts {
             true => (pending <= room).then_some(pending),

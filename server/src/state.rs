@@ -267,7 +267,7 @@ impl ServerState {
             return Ok((self, body));
         }
         reply::blocking(move || {
-            // Its reader says what is wrong with the body.
+            // A body that is no JSON goes to the route, which says what is wrong with it.
             let request: Value = serde_json::from_slice(&body).unwrap_or_default();
             let name = ["model", "name"].iter().find_map(|field| request[field].as_str());
             Ok((name.map_or_else(|| self.clone(), |name| self.named(name)), body))

@@ -252,7 +252,7 @@ fn names_of_models_are_theirs_alone() {
         let error = check(models, adapters, alias).unwrap_err();
         assert!(error.contains("is a model already"), "{error}");
     }
-    // Nor may an adapter take one that comes later.
+    // An adapter that is loaded later cannot take a model's name either.
     let config = ServerConfig { adapters: Some(std::env::temp_dir()), ..ServerConfig::default() };
     let served = served(&["nano", "embed"], config);
     let body = json!({ "lora_name": "embed", "lora_path": "embed" });

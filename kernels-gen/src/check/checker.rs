@@ -268,7 +268,7 @@ impl<'k> KernelChecker<'k> {
         }
     }
 
-    /// Weights of which a row is read for each position.
+    /// A table of `rows` rows, with one for each position.
     pub(crate) fn by_position(&mut self, operand: OperandId, rows: usize, bytes: usize) -> Checked {
         self.max_context = self.max_context.min(rows);
         self.weights(operand, bytes)

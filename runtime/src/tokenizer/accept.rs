@@ -186,7 +186,7 @@ impl ComponentList {
                     prepended += text(component, "prepend").len();
                     1.0
                 }
-                // Its additions come on top, as those of the normal forms that it is made of do.
+                // The check of the map limits what it adds, so that it counts for nothing here.
                 ("Precompiled", _) => {
                     let replaces = |before: &&Value| kind(before) == "Replace";
                     if growth > 1.0 || !components[..at].iter().all(replaces) {

@@ -47,7 +47,7 @@ pub struct Embeddings {
 /// # Errors
 /// When a field is wrong, or an input does not fit the context.
 fn read(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<(Vec<Request>, Embeddings), ApiError> {
-    // Of several models, a name that is wrong is the likelier mistake.
+    // With several models, a wrong name is likelier than a model that makes no vectors: names come first.
     if scope.others.is_empty() {
         check_makes_vectors(scope.facts)?;
     }

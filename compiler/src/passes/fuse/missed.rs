@@ -92,7 +92,7 @@ mod tests {
         let graph = quantise(&build(&ModelShape::mini_gpt_oss()).unwrap(), Preset::Faithful).unwrap();
         let set = FusedSet::builtin();
         let (fused, report) = fuse(&graph, set.rules(), Level::V3);
-        // Its router has few experts, and nothing would be saved by a step of its own.
+        // The router has few experts: as a step of its own it would save nothing.
         let rules: Vec<(String, usize)> =
             missed(&fused, &report).into_iter().map(|one| (one.rule, one.steps)).collect();
         assert_eq!(rules, [("moe_router".to_owned(), 0)]);

@@ -58,7 +58,7 @@ pub(in crate::front::import) const ENCODER_KEYS: &[&str] = &[
     "add_cross_attention",
     // Without an unembedding, nothing is tied.
     "tie_word_embeddings",
-    // Of the head that makes one row of the first token's, which is left out, and of training.
+    // The pooler is left out, and the last two keys are for training.
     "pooler_*",
     "directionality",
     "output_past",
