@@ -33,7 +33,6 @@ fn plan(dir: &TempDir) -> PathBuf {
         producer: "kernmill tests",
         compiled: &compiled,
         choices: None,
-        chunk: 512,
         fused: true,
         fused_specs: &FusedSet::builtin(),
         spec: &spec,

@@ -9,7 +9,7 @@ use kernmill::{CompileOptions, ModelMakes};
 use kernmill_tools::machine::{Description, read_machine};
 use kernmill_tools::stages::Stage;
 use kernmill_tools::vectors::makes;
-use kernmill_tools::{FusedSet, KvRequest, Level, Preset, Tuning, fused_set, keep_plans, values::size};
+use kernmill_tools::{FusedSet, KvRequest, Preset, Tuning, fused_set, keep_plans, values::size};
 use std::path::PathBuf;
 
 /// How a model is compiled.
@@ -26,7 +26,8 @@ pub struct CompileArgs {
     /// which takes half as much memory as f16
     #[arg(long, value_name = "FORMATS", default_value = "", hide_default_value = true)]
     pub kv_format: KvRequest,
-    /// Prompt tokens that are run at once; by default 512, for amx alone 2,048, or what a plan is made for
+    /// Prompt tokens that are run at once; by default 512, for amx alone and for encoders 2,048, or what a plan
+    /// is made for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: Option<u32>,
     /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits. native is
@@ -129,11 +130,6 @@ impl CompileArgs {
     /// The kind of output that the model is to make; `usual` where nobody says it.
     pub fn makes(&self, usual: ModelMakes) -> ModelMakes {
         self.vectors.unwrap_or(usual)
-    }
-
-    /// Prompt tokens that are run at once with code for these levels.
-    pub fn chunk(&self, levels: impl IntoIterator<Item = Level>) -> u32 {
-        self.chunk.unwrap_or_else(|| Level::default_chunk(levels))
     }
 
     /// The library's options for all that says how a model is compiled.

@@ -55,7 +55,6 @@ fn a_plan_of_the_tensors_is_as_large_as_they_and_runs_in_its_size() {
         producer: "kernmill tests",
         compiled: &compiled,
         choices: None,
-        chunk: options.chunk,
         fused: true,
         fused_specs: &FusedSet::builtin(),
         spec: SPEC,

@@ -112,11 +112,11 @@ fn dots_give_the_cpus_bits() {
     ukernels.clear();
     for format in [WeightFormat::Bf16, WeightFormat::F32] {
         for k in [1, 2, 3, 4, 50, 2880] {
-            ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
+            ukernels.extend([1, 2, 4].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
         }
     }
     for (format, k) in shapes() {
-        ukernels.extend([1, 2].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
+        ukernels.extend([1, 2, 4].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
     }
     replay_on_any_host(&ukernels, &[&[64], &[200]]);
     ukernels.clear();

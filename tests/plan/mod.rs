@@ -95,7 +95,6 @@ fn weights_of_any_bytes_run_without_a_fault() {
                 producer: "kernmill tests",
                 compiled: &compiled,
                 choices: None,
-                chunk: 32,
                 fused: true,
                 fused_specs: &FusedSet::builtin(),
                 spec: "",

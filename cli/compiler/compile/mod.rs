@@ -158,7 +158,6 @@ impl Compile {
             producer: version::PRODUCER,
             compiled,
             choices,
-            chunk: self.compile.chunk(compiled.iter().map(|it| it.program.level)) as usize,
             fused: !self.compile.no_fuse,
             fused_specs: &source.fused,
             spec: &source.text,
@@ -178,7 +177,8 @@ impl Compile {
     ) -> Result<Vec<Compiled>> {
         let mut options = self.compile.options(source.fused.clone(), &self.emit);
         options.machine.clone_from(&self.described);
-        let options = |level| options.at(level, self.compile.chunk(levels.iter().copied()), choices.cloned());
+        let chunk = graph.chunk(self.compile.chunk, levels.iter().copied());
+        let options = |level| options.at(level, chunk, choices.cloned());
         let compiled = levels.iter().map(|level| Ok(compile(graph, &options(*level))?));
         let compiled = compiled.collect::<Result<Vec<_>>>()?;
         if self.json && !self.dry_run {

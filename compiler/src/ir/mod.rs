@@ -35,6 +35,7 @@ pub use uses::Uses;
 use kernmill_kernels_gen::row_op::HeadRotation;
 use kernmill_plan::format::{BLOCK, WeightFormat};
 use kernmill_plan::kv::KvRow;
+use kernmill_plan::target::Level;
 use kernmill_plan::vectors::VectorForm;
 
 /// Index into [`Graph::values`].
@@ -322,9 +323,20 @@ pub struct Graph {
     pub vectors: Option<VectorForm>,
 }
 
+/// Tokens of a step at most where texts run whole, unless something else is asked for: many short texts share
+/// a step, and long ones need one.
+pub const WHOLE_TEXTS: u32 = 2048;
+
 impl Graph {
     /// Whether tokens see those that follow, so that a text runs whole in one batch.
     pub fn whole_texts(&self) -> bool {
         self.nodes.iter().filter_map(|node| node.op.attention()).any(|attention| !attention.causal)
+    }
+
+    /// Tokens of a step at most, in code for `levels`: those that were asked for, or as many as suit the
+    /// levels ([`Level::default_chunk`]). A model whose texts run whole takes [`WHOLE_TEXTS`] on any level.
+    pub fn chunk(&self, asked: Option<u32>, levels: impl IntoIterator<Item = Level>) -> u32 {
+        let usual = || if self.whole_texts() { WHOLE_TEXTS } else { Level::default_chunk(levels) };
+        asked.unwrap_or_else(usual)
     }
 }

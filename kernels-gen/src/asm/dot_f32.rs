@@ -1,8 +1,8 @@
 //! `DotF32` in 256 bits (AVX2, FMA, F16C) and in 512 bits (AVX-512 F and BW).
 //!
 //! Tile: the lanes of a vector are rows, with four accumulators per vector and token for the "dot4" order:
-//! one token by all 16 rows in one pass over the tile; two tokens too in 512 bits, by one half of the rows a
-//! pass in 256. bf16 and f32 weights go four columns a turn, formats with blocks a block of 32.
+//! one token by all 16 rows in one pass over the tile; two and four tokens too in 512 bits, two by one half of
+//! the rows a pass in 256. bf16 and f32 weights go four columns a turn, formats with blocks a block of 32.
 //!
 //! An unsigned byte c of a block is put into the mantissa of 256, where it makes 256 + c = q + 256 + bias.
 //! Without a minimum the element is `fma(256 + c, scale, -(256 + bias) * scale)`: that is q times scale
@@ -41,6 +41,7 @@ pub const AVX2: AsmKernel = AsmKernel {
 pub const AVX512: AsmKernel = AsmKernel {
     name: "dot_f32_avx512",
     needs: Features::AVX512,
+    serves: |ukernel| matches!(ukernel, MicroKernel::DotF32 { tokens: 1 | 2 | 4, .. }),
     assemble: |a, ukernel| assemble(a, ukernel, Width::Full),
     ..AVX2
 };
@@ -97,7 +98,8 @@ fn assemble(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result
     // Vectors of rows in a pass.
     let together = if vectors * tokens > 2 { 1 } else { vectors };
     let (data, index) = (regs.general(), regs.general());
-    let rows = (0..tokens).map(|_| regs.general()).collect();
+    // The last takes the place of the list, which is read no more.
+    let rows = (1..tokens).map(|_| regs.general()).chain([PARAMS[1]]).collect();
     let activation = regs.numbered(width);
     let parts = format.decode().block().copied();
     let bits = match parts {

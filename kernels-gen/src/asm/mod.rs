@@ -204,7 +204,7 @@ mod tests {
                 for (tokens, order) in adjacent.into_iter().filter(|_| format.is_blocked()) {
                     ukernels.push(MicroKernel::DotQ8x4 { format, k, tokens, order });
                 }
-                ukernels.extend((1..=2).map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
+                ukernels.extend([1, 2, 4].map(|tokens| MicroKernel::DotF32 { format, k, tokens }));
             }
             if format.is_blocked() {
                 ukernels.extend([MicroKernel::Decode { format }, MicroKernel::DecodeWords { format }]);

@@ -171,7 +171,7 @@ fn each_dot(
     finish: impl Fn(&mut Emit, Value, Value, Value),
 ) {
     let list = cx.list(e);
-    matmul::for_groups(e, row_type, count, |e, group_start, tokens| {
+    matmul::for_groups(e, cx, (part, row_type), count, |e, group_start, tokens| {
         let results = cx.body_scratch(e, areas.results);
         let position = e.add(first, group_start);
         let rows = e.at(list, position, 8);

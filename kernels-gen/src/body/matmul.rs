@@ -146,7 +146,7 @@ fn run_by_dots(
 ) {
     let weights = tile_bases(e, cx, part, run.first, None);
     epilogue::fetch_biases(e, cx, part, run, None);
-    for_groups(e, input, rows, |e, group_start, tokens| {
+    for_groups(e, cx, (part, input), rows, |e, group_start, tokens| {
         let results = cx.body_scratch(e, results);
         let list = cx.list(e);
         let rows_ptr = e.at(list, group_start, 8);
@@ -190,10 +190,18 @@ fn many(
     }
 }
 
-/// Runs `body(first row, group size)` over `0..rows` in groups of the micro-kernel sizes, largest first.
-pub fn for_groups(e: &mut Emit, input: RowType, rows: Value, mut body: impl FnMut(&mut Emit, Value, usize)) {
+/// Runs `body(first row, group size)` over `0..rows` in groups of the sizes in which the part's dot
+/// micro-kernels come, largest first.
+pub fn for_groups(
+    e: &mut Emit,
+    cx: &Cx,
+    (part, input): (&MatrixPart, RowType),
+    rows: Value,
+    mut body: impl FnMut(&mut Emit, Value, usize),
+) {
     let mut start = e.i64(0);
-    for size in group_sizes(input) {
+    let has = |mat: &Mat, tokens| cx.try_ukernel(dot_ukernel(mat, input, tokens)).is_some();
+    for size in group_sizes(input).iter().filter(|size| part.mats.iter().all(|mat| has(mat, **size))) {
         let left = e.b.ins().isub(rows, start);
         let left_over = match *size {
             1 => e.i64(0),

@@ -67,7 +67,9 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
     let mut dots = |part: &MatrixPart, input: RowType| {
         ukernels.extend(epilogue::fetch_ukernel(part));
         for tokens in MicroKernel::dot_tokens(q8(input)) {
-            ukernels.extend(part.mats.iter().map(|mat| dot_ukernel(mat, input, *tokens)));
+            let each = part.mats.iter().map(|mat| dot_ukernel(mat, input, *tokens));
+            let is_wide = |ukernel: &MicroKernel| asm::find(ukernel, level).is_some();
+            ukernels.extend(each.filter(|ukernel| q8(input) || *tokens <= 2 || is_wide(ukernel)));
             ukernels.extend(
                 matmul::x4_ukernel(part, input, *tokens)
                     .filter(|ukernel| asm::find(ukernel, level).is_some()),

@@ -226,9 +226,10 @@ fn decoded_words(format: WeightFormat) -> Decoded {
 
 impl MicroKernel {
     /// Token counts that dot micro-kernels come in, descending; the last is 1. Of a few sequences three often
-    /// go to the same expert.
+    /// go to the same expert. Kernels call f32 dots of four tokens only where there is an assembled version,
+    /// for which there must be 32 registers.
     pub fn dot_tokens(q8: bool) -> &'static [usize] {
-        if q8 { &[8, 4, 3, 2, 1] } else { &[2, 1] }
+        if q8 { &[8, 4, 3, 2, 1] } else { &[4, 2, 1] }
     }
 
     /// The micro-kernel that decodes a format's tiles to such weights.

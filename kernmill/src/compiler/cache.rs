@@ -47,7 +47,7 @@ pub(crate) fn place(model: &SourceModel, level: Level, options: &Options) -> Res
     if let Some(machine) = &compile.machine {
         add(&format!("{:?}", machine.costs()));
     }
-    add(&format!("{} {} {}", options.chunk([level]), compile.fuse, compile.adapters));
+    add(&format!("{} {} {}", model.graph.chunk(options.chunk, [level]), compile.fuse, compile.adapters));
     add(&model.source.text);
     for spec in model.source.fused.specs() {
         add(&spec.name.value);

@@ -43,13 +43,6 @@ pub fn compile_plan(model: &SourceModel, levels: &[Level], options: &Options, fi
     with_writer(model, levels, options, |writer| write(model, writer, options, file))
 }
 
-impl Options {
-    /// Prompt tokens that are run at once with code for these levels.
-    pub(super) fn chunk(&self, levels: impl IntoIterator<Item = Level>) -> u32 {
-        self.chunk.unwrap_or_else(|| Level::default_chunk(levels))
-    }
-}
-
 /// Compiles a model for each of `levels`, ascending, and hands what makes the plan to `act`.
 pub(super) fn with_writer<T>(
     model: &SourceModel,
@@ -60,7 +53,7 @@ pub(super) fn with_writer<T>(
     let (tokenizer_json, end_tokens) = (model.tokenizer_json()?, model.end_tokens()?);
     let chat_templates = given_or(options.chat_template.as_deref(), &model.chat_templates)?;
     let choices = model.choices(options.compile.preset, options.threads(), &*options.observer)?;
-    let chunk = options.chunk(levels.iter().copied());
+    let chunk = model.graph.chunk(options.chunk, levels.iter().copied());
     let at = |level: &Level| options.compile.at(*level, chunk, choices.clone());
     let compiled = levels.iter().map(|level| Ok(compile(&model.graph, &at(level))?));
     let compiled = compiled.collect::<Result<Vec<_>>>()?;
@@ -68,7 +61,6 @@ pub(super) fn with_writer<T>(
         producer: options.compile.producer,
         compiled: &compiled,
         choices: choices.as_ref(),
-        chunk: chunk as usize,
         fused: options.compile.fuse,
         fused_specs: &model.source.fused,
         spec: &model.source.text,

@@ -124,7 +124,8 @@ impl OpenedSource {
         let choices = self.model.choices(preset, options.threads(), &*options.observer)?;
         let choose = start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let compiler = options.compile.at(self.level, options.chunk([self.level]), choices);
+        let chunk = self.model.graph.chunk(options.chunk, [self.level]);
+        let compiler = options.compile.at(self.level, chunk, choices);
         let compiled = compile(&self.model.graph, &compiler)?;
         self.model.note_conversion(compiled.layout.bytes, options);
         let seconds = [choose, start.elapsed().as_secs_f64()];

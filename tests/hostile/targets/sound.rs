@@ -81,7 +81,6 @@ pub fn plan_of(levels: &[Level]) -> Vec<u8> {
         producer: "kernmill tests",
         compiled: &compiled,
         choices: None,
-        chunk: CHUNK,
         fused: true,
         fused_specs: &FusedSet::builtin(),
         spec: "# none",

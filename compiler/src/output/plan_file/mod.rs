@@ -42,8 +42,6 @@ pub struct PlanParts<'a> {
     pub compiled: &'a [Compiled],
     /// The formats that preset `fast` chose for the weights.
     pub choices: Option<&'a FormatChoices>,
-    /// Tokens per prefill chunk that was asked for.
-    pub chunk: usize,
     /// Whether nodes were fused.
     pub fused: bool,
     /// The fused-op specs that it was compiled with.
@@ -194,7 +192,7 @@ fn metadata(parts: &PlanParts<'_>, graph: &Graph, layout: &WeightLayout, program
     Metadata {
         producer: parts.producer.to_owned(),
         model: program.model.clone(),
-        chunk: parts.chunk as u32,
+        chunk: program.classes.last().map_or(0, |class| class.max_tokens),
         fused: parts.fused,
         fused_specs: parts.fused_specs.specs().map(fused_spec).collect(),
         weight_bytes: layout.bytes,

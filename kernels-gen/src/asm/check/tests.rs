@@ -46,7 +46,7 @@ fn every_wide_version_passes_in_every_shape() {
     let mut ukernels = Vec::new();
     for format in formats {
         if !format.is_blocked() {
-            let all = [1, 2, 3, 4, 32, 50, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2)]);
+            let all = [1, 2, 3, 4, 32, 50, 2880].into_iter().flat_map(|k| [(k, 1), (k, 2), (k, 4)]);
             ukernels.extend(all.map(|(k, tokens)| MicroKernel::DotF32 { format, k, tokens }));
             continue;
         }

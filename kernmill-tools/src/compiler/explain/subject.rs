@@ -49,8 +49,7 @@ impl Subject {
         let assumed = Some(FormatChoices::assumed(&graph));
         let preset = options.preset;
         let level = if early { None } else { Some(level(preset)?) };
-        let options = level
-            .map(|level| options.at(level, chunk.unwrap_or_else(|| Level::default_chunk([level])), assumed));
+        let options = level.map(|level| options.at(level, graph.chunk(chunk, [level]), assumed));
         let stored = files.weights.as_deref().and_then(stored);
         Ok(Subject { source, graph, options, assumed: preset == Preset::Fast, stored })
     }
