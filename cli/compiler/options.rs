@@ -26,7 +26,7 @@ pub struct CompileArgs {
     /// which takes half as much memory as f16
     #[arg(long, value_name = "FORMATS", default_value = "", hide_default_value = true)]
     pub kv_format: KvRequest,
-    /// Prompt tokens that are run at once; by default 512, for amx alone and for encoders 2,048, or what a plan
+    /// Prompt tokens that are run at once; by default 512, 2,048 for amx alone and for encoders, or what a plan
     /// is made for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: Option<u32>,

@@ -49,14 +49,14 @@ fn refused_files_are_bad_input() {
     refused(&["import", "cut.gguf"], "cut.gguf: corrupt: tensor `");
     fs::write(dir.path().join("empty.gguf"), "").unwrap();
     refused(&["import", "empty.gguf"], "empty.gguf");
-    writer.set("tokenizer.ggml.model", "bert");
-    fs::write(dir.path().join("bert.gguf"), writer.bytes()).unwrap();
+    writer.set("tokenizer.ggml.model", "rwkv");
+    fs::write(dir.path().join("rwkv.gguf"), writer.bytes()).unwrap();
     refused(
-        &["run", "bert.gguf", "--prompt", "a"],
-        "tokenizer `bert`; supported are: byte-level BPE (`gpt2`)",
+        &["run", "rwkv.gguf", "--prompt", "a"],
+        "tokenizer `rwkv`; supported are: byte-level BPE (`gpt2`)",
     );
     // Where ids come in and logits go out, nothing needs the tokenizer.
-    logits(dir.path(), &["--weights", "bert.gguf"]);
+    logits(dir.path(), &["--weights", "rwkv.gguf"]);
 }
 
 /// Vocabularies and numbers as older or other writers leave them. Each change keeps the prompt's two tokens,

@@ -5,13 +5,15 @@ use crate::harness::{Model, ggufs, imports};
 use kernmill_compiler::passes::quant::Preset;
 
 /// Models of which a GGUF file does not hold everything, and what it lacks.
-const LOSSY: [(&str, &str); 6] = [
+const LOSSY: [(&str, &str); 8] = [
+    ("bert-masked", "the activation"),
     ("gemma2", "a scale of attention of its own"),
     ("gptoss-plain", "the constants of the activation"),
     ("mistral-window", "windows"),
     ("phi3", "windows that are read"),
     ("qwen2-windows", "windows"),
     ("smollm3", "windows"),
+    ("xlm-roberta", "the activation"),
 ];
 
 #[test]
@@ -33,5 +35,5 @@ fn files_of_the_converter_have_the_logits_of_the_published_ones() {
             compared += 1;
         }
     }
-    assert!(compared >= 2 * 27 && wrong.is_empty(), "{compared}: {wrong:#?}");
+    assert!(compared >= 2 * 31 && wrong.is_empty(), "{compared}: {wrong:#?}");
 }

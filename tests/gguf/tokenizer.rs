@@ -72,6 +72,55 @@ fn texts_become_the_files_tokens_and_come_back() {
     assert_eq!(tokenizer(&with_end).encode("hi", true).unwrap(), [262, 261, 263]);
 }
 
+/// A file with a vocabulary of kind `bert`, in which a mark stands before the tokens that begin words.
+fn wordpiece(words: &[&str]) -> Writer {
+    let tokens = [&["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], words].concat();
+    let mut writer = Writer::default();
+    writer.set("tokenizer.ggml.model", "bert");
+    writer.set("tokenizer.ggml.tokens", &tokens[..]);
+    writer.set(
+        "tokenizer.ggml.token_type",
+        &(0..tokens.len()).map(|id| if id < 5 { 3 } else { 1 }).collect::<Vec<_>>()[..],
+    );
+    writer.set("tokenizer.ggml.bos_token_id", 2);
+    writer.set("tokenizer.ggml.seperator_token_id", 3);
+    writer.set("tokenizer.ggml.unknown_token_id", 1);
+    writer
+}
+
+#[test]
+fn word_pieces_are_cut_as_the_published_tokenizer_cuts_them() {
+    let words = [
+        "\u{2581}slice",
+        "\u{2581}un",
+        "able",
+        "s",
+        "\u{2581}!",
+        "\u{2581}世",
+        "\u{2581}[",
+        "\u{2581}\u{2581}",
+    ];
+    let small = tokenizer(&wordpiece(&words));
+    let ids = |text: &str| small.encode(text, true).unwrap();
+    assert_eq!(ids("Slices!"), [2, 5, 8, 9, 3]);
+    // Accents go with capitals; a Chinese character is a word; the longest piece comes first.
+    assert_eq!(ids("Unâble 世slice"), [2, 6, 7, 10, 5, 3]);
+    assert_eq!(ids("unable[MASK] [ \u{2581}"), [2, 6, 7, 4, 11, 12, 3]);
+    assert_eq!(ids("sliced un"), [2, 1, 6, 3]);
+    assert_eq!(small.encode("un", false).unwrap(), [6]);
+    assert_eq!(small.decode(&[5, 8, 9]).unwrap(), "slices!");
+
+    // With a capital in the vocabulary, letters stay as they are.
+    let mut cased = wordpiece(&["\u{2581}Un", "able", "\u{2581}un"]);
+    assert_eq!(tokenizer(&cased).encode("Unable unable", true).unwrap(), [2, 5, 6, 7, 6, 3]);
+    cased.set("tokenizer.ggml.normalizer.lowercase", true);
+    assert_eq!(tokenizer(&cased).encode("Unable unable", true).unwrap(), [2, 7, 6, 7, 6, 3]);
+    let mut by_default = wordpiece(&words);
+    by_default.remove("tokenizer.ggml.seperator_token_id");
+    let error = gguf(by_default.bytes()).tokenizer_json().unwrap_err().to_string();
+    assert!(error.contains("`seperator_token_id`"), "{error}");
+}
+
 /// Words that a name's pre-tokenizer cuts a text into, shown by tokens: every cut keeps two letters from
 /// joining.
 fn cuts_digits(pre: &str) -> usize {
@@ -315,7 +364,7 @@ fn sentencepiece_vocabularies_that_would_take_all_memory_are_refused() {
 fn tokenizers_that_cannot_be_used_say_why() {
     type Change = fn(&mut Writer);
     let cases: [(Change, &str); 9] = [
-        (|w| w.set("tokenizer.ggml.model", "bert"), "tokenizer `bert`; supported are: byte-level BPE"),
+        (|w| w.set("tokenizer.ggml.model", "rwkv"), "tokenizer `rwkv`; supported are: byte-level BPE"),
         (|w| w.set("tokenizer.ggml.pre", "other"), "pre-tokenizer `other`; supported are: gpt-4o, llama4"),
         (|w| w.remove("tokenizer.ggml.tokens"), "key `tokenizer.ggml.tokens` is missing"),
         (|w| w.set("tokenizer.ggml.tokens", &["a", "b"][..]), "has 264 entries for 2 tokens"),

@@ -835,7 +835,7 @@ dot_adjacent_mxfp4_q8_k64_t1_pairs:
 
 ==> dot_f32
 dot_bf16_f32_k64_t1:
-       0  mov r10,[rsi]
+       0  mov rsi,[rsi]
        3  lea rax,[rel 140h]
        a  vpxor ymm3,ymm3,ymm3
        e  vpxor ymm4,ymm4,ymm4
@@ -851,28 +851,28 @@ dot_bf16_f32_k64_t1:
       38  vpslld ymm1,ymm1,10h
       3d  vmovups ymm2,[r8+20h]
       43  vpslld ymm2,ymm2,10h
-      48  vbroadcastss ymm0,[r10+r9]
+      48  vbroadcastss ymm0,[rsi+r9]
       4e  vfmadd231ps ymm3,ymm1,ymm0
       53  vfmadd231ps ymm7,ymm2,ymm0
       58  vmovups ymm1,[r8]
       5d  vpand ymm1,ymm1,[rax]
       61  vmovups ymm2,[r8+20h]
       67  vpand ymm2,ymm2,[rax]
-      6b  vbroadcastss ymm0,[r10+r9+4]
+      6b  vbroadcastss ymm0,[rsi+r9+4]
       72  vfmadd231ps ymm4,ymm1,ymm0
       77  vfmadd231ps ymm8,ymm2,ymm0
       7c  vmovups ymm1,[r8+40h]
       82  vpslld ymm1,ymm1,10h
       87  vmovups ymm2,[r8+60h]
       8d  vpslld ymm2,ymm2,10h
-      92  vbroadcastss ymm0,[r10+r9+8]
+      92  vbroadcastss ymm0,[rsi+r9+8]
       99  vfmadd231ps ymm5,ymm1,ymm0
       9e  vfmadd231ps ymm9,ymm2,ymm0
       a3  vmovups ymm1,[r8+40h]
       a9  vpand ymm1,ymm1,[rax]
       ad  vmovups ymm2,[r8+60h]
       b3  vpand ymm2,ymm2,[rax]
-      b7  vbroadcastss ymm0,[r10+r9+0Ch]
+      b7  vbroadcastss ymm0,[rsi+r9+0Ch]
       be  vfmadd231ps ymm6,ymm1,ymm0
       c3  vfmadd231ps ymm10,ymm2,ymm0
       c8  add r8,80h

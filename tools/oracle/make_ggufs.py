@@ -27,9 +27,12 @@ def convert(directory: Path, out: Path) -> None:
     # Gemma's converter counts the tokens of a file.
     tokens = {"model": {"vocab": {str(i): i for i in range(VOCAB)}}, "added_tokens": []}
     (directory / "tokenizer.json").write_text(json.dumps(tokens))
-    architecture = ModelBase.load_hparams(directory, False)["architectures"][0]
+    parameters = ModelBase.load_hparams(directory, False)
+    # Guessing makes f16 of f32.
+    is_f32 = "float32" in (parameters.get("dtype"), parameters.get("torch_dtype"))
+    kind = gguf.LlamaFileType.ALL_F32 if is_f32 else gguf.LlamaFileType.GUESSED
     with torch.inference_mode():
-        model = get_model_class(architecture)(directory, gguf.LlamaFileType.GUESSED, out, eager=True)
+        model = get_model_class(parameters["architectures"][0])(directory, kind, out, eager=True)
         for part in (model, getattr(model, "impl", model)):
             part.set_vocab = lambda part=part: part.gguf_writer.add_vocab_size(VOCAB)
         model.write()

@@ -1,8 +1,9 @@
 //! `DotF32` in 256 bits (AVX2, FMA, F16C) and in 512 bits (AVX-512 F and BW).
 //!
 //! Tile: the lanes of a vector are rows, with four accumulators per vector and token for the "dot4" order:
-//! one token by all 16 rows in one pass over the tile; two and four tokens too in 512 bits, two by one half of
-//! the rows a pass in 256. bf16 and f32 weights go four columns a turn, formats with blocks a block of 32.
+//! one token by all 16 rows in one pass over the tile; two and four tokens too in 512 bits, and two by one
+//! half of the rows a pass in 256. bf16 and f32 weights go four columns a turn, formats with blocks a block
+//! of 32.
 //!
 //! An unsigned byte c of a block is put into the mantissa of 256, where it makes 256 + c = q + 256 + bias.
 //! Without a minimum the element is `fma(256 + c, scale, -(256 + bias) * scale)`: that is q times scale

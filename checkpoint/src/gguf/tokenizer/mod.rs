@@ -3,6 +3,7 @@
 mod chat;
 mod pre;
 mod sentencepiece;
+mod wordpiece;
 
 use super::Gguf;
 use crate::end_tokens;
@@ -76,17 +77,21 @@ impl Gguf {
     pub fn tokenizer_json(&self) -> Result<Option<Vec<u8>>> {
         let kind = match self.text("tokenizer.ggml.model")? {
             None | Some("none" | "no_vocab") => return Ok(None),
-            Some(kind @ ("gpt2" | "llama")) => kind,
+            Some(kind @ ("gpt2" | "llama" | "bert")) => kind,
             Some(other) => {
                 let shown = shortened(other);
                 return self.unsupported(format!(
-                    "tokenizer `{shown}`; supported are: byte-level BPE (`gpt2`) and SentencePiece (`llama`)"
+                    "tokenizer `{shown}`; supported are: byte-level BPE (`gpt2`), SentencePiece (`llama`) and \
+                     WordPiece (`bert`)"
                 ));
             }
         };
         let Some(tokens) = self.texts("tokenizer.ggml.tokens")? else {
             return self.corrupt("key `tokenizer.ggml.tokens` is missing: expected an array of strings");
         };
+        if kind == "bert" {
+            return Ok(Some(self.wordpiece(&tokens)?.to_string().into_bytes()));
+        }
         let texts = Texts::new(&tokens);
         let mut tokenizer = match kind {
             "gpt2" => self.byte_level(&tokens, &texts.vocab)?,

@@ -2,55 +2,80 @@
 
 use super::config::{ModelConfig, bad, unsupported};
 use super::error::Result;
-use super::stored::StoredTensors;
 use super::writer::{TomlWriter, quote};
 
-/// Tensors of an encoder: names in the spec and in checkpoints, and dims.
+/// Tensors of an encoder: names in the spec, in checkpoints and in GGUF files, and dims.
 const TENSORS: [EncoderTensor; 21] = [
-    of("embed", "embeddings.word_embeddings.weight", "vocab hidden"),
-    of("position_embed", "embeddings.position_embeddings.weight", "max_context hidden"),
-    of("type_embed", "embeddings.token_type_embeddings.weight", "hidden"),
-    of("embed_norm", "embeddings.LayerNorm.weight", "hidden"),
-    of("embed_norm_bias", "embeddings.LayerNorm.bias", "hidden"),
-    in_layer("q", "attention.self.query.weight", "hidden hidden"),
-    in_layer("q_bias", "attention.self.query.bias", "hidden"),
-    in_layer("k", "attention.self.key.weight", "hidden hidden"),
-    in_layer("k_bias", "attention.self.key.bias", "hidden"),
-    in_layer("v", "attention.self.value.weight", "hidden hidden"),
-    in_layer("v_bias", "attention.self.value.bias", "hidden"),
-    in_layer("o", "attention.output.dense.weight", "hidden hidden"),
-    in_layer("o_bias", "attention.output.dense.bias", "hidden"),
-    in_layer("attn_norm", "attention.output.LayerNorm.weight", "hidden"),
-    in_layer("attn_norm_bias", "attention.output.LayerNorm.bias", "hidden"),
-    in_layer("up", "intermediate.dense.weight", "mlp_hidden hidden"),
-    in_layer("up_bias", "intermediate.dense.bias", "mlp_hidden"),
-    in_layer("down", "output.dense.weight", "hidden mlp_hidden"),
-    in_layer("down_bias", "output.dense.bias", "hidden"),
-    in_layer("mlp_norm", "output.LayerNorm.weight", "hidden"),
-    in_layer("mlp_norm_bias", "output.LayerNorm.bias", "hidden"),
+    of("embed", "embeddings.word_embeddings.weight", "token_embd.weight", "vocab hidden"),
+    of(
+        "position_embed",
+        "embeddings.position_embeddings.weight",
+        "position_embd.weight",
+        "max_context hidden",
+    ),
+    of("type_embed", "embeddings.token_type_embeddings.weight", "token_types.weight", "hidden"),
+    of("embed_norm", "embeddings.LayerNorm.weight", "token_embd_norm.weight", "hidden"),
+    of("embed_norm_bias", "embeddings.LayerNorm.bias", "token_embd_norm.bias", "hidden"),
+    in_layer("q", "attention.self.query.weight", "attn_q.weight", "hidden hidden"),
+    in_layer("q_bias", "attention.self.query.bias", "attn_q.bias", "hidden"),
+    in_layer("k", "attention.self.key.weight", "attn_k.weight", "hidden hidden"),
+    in_layer("k_bias", "attention.self.key.bias", "attn_k.bias", "hidden"),
+    in_layer("v", "attention.self.value.weight", "attn_v.weight", "hidden hidden"),
+    in_layer("v_bias", "attention.self.value.bias", "attn_v.bias", "hidden"),
+    in_layer("o", "attention.output.dense.weight", "attn_output.weight", "hidden hidden"),
+    in_layer("o_bias", "attention.output.dense.bias", "attn_output.bias", "hidden"),
+    in_layer("attn_norm", "attention.output.LayerNorm.weight", "attn_output_norm.weight", "hidden"),
+    in_layer("attn_norm_bias", "attention.output.LayerNorm.bias", "attn_output_norm.bias", "hidden"),
+    in_layer("up", "intermediate.dense.weight", "ffn_up.weight", "mlp_hidden hidden"),
+    in_layer("up_bias", "intermediate.dense.bias", "ffn_up.bias", "mlp_hidden"),
+    in_layer("down", "output.dense.weight", "ffn_down.weight", "hidden mlp_hidden"),
+    in_layer("down_bias", "output.dense.bias", "ffn_down.bias", "hidden"),
+    in_layer("mlp_norm", "output.LayerNorm.weight", "layer_output_norm.weight", "hidden"),
+    in_layer("mlp_norm_bias", "output.LayerNorm.bias", "layer_output_norm.bias", "hidden"),
 ];
 
 /// The first tensor, by which checkpoints are told apart that name all with another beginning.
 pub(super) const WORDS: &str = TENSORS[0].published;
 
-/// A tensor of an encoder.
-struct EncoderTensor {
+/// A tensor of an encoder, or of each of its layers.
+pub(super) struct EncoderTensor {
     /// Name in the spec.
     name: &'static str,
     /// Name in checkpoints, within its layer where it is of one.
-    published: &'static str,
+    pub(super) published: &'static str,
+    /// Name in GGUF files, within its layer where it is of one.
+    pub(super) gguf: &'static str,
     /// Dims, with spaces between.
-    shape: &'static str,
+    pub(super) shape: &'static str,
     /// Whether every layer has one.
-    in_layer: bool,
+    pub(super) in_layer: bool,
 }
 
-const fn of(name: &'static str, published: &'static str, shape: &'static str) -> EncoderTensor {
-    EncoderTensor { name, published, shape, in_layer: false }
+const fn of(
+    name: &'static str,
+    published: &'static str,
+    gguf: &'static str,
+    shape: &'static str,
+) -> EncoderTensor {
+    EncoderTensor { name, published, gguf, shape, in_layer: false }
 }
 
-const fn in_layer(name: &'static str, published: &'static str, shape: &'static str) -> EncoderTensor {
-    EncoderTensor { name, published, shape, in_layer: true }
+const fn in_layer(
+    name: &'static str,
+    published: &'static str,
+    gguf: &'static str,
+    shape: &'static str,
+) -> EncoderTensor {
+    EncoderTensor { in_layer: true, ..of(name, published, gguf, shape) }
+}
+
+/// The file that an encoder is read from.
+pub(super) trait EncoderFile {
+    /// A tensor, as the spec writes it, with further keys, each behind a comma.
+    fn encoder_tensor(&self, tensor: &EncoderTensor, keys: &str) -> String;
+
+    /// How the names of the tensors begin that are of a head.
+    fn heads(&self) -> Vec<String>;
 }
 
 /// All that the spec of an encoder says beside its numbers.
@@ -63,7 +88,7 @@ pub(super) struct EncoderModel {
 
 impl EncoderModel {
     /// The spec of the model called `name`, with the tensors of `file`.
-    pub(super) fn spec(&self, name: &str, config: &ModelConfig, file: &StoredTensors<'_>) -> Result<String> {
+    pub(super) fn spec(&self, name: &str, config: &ModelConfig, file: &dyn EncoderFile) -> Result<String> {
         for key in ["is_decoder", "add_cross_attention"] {
             if config.flag(key, false)? {
                 return unsupported(format!("`{key}` in a {}; supported is: false", self.class));
@@ -114,8 +139,7 @@ impl EncoderModel {
                 }
                 _ => String::new(),
             };
-            let place = if tensor.in_layer { "encoder.layer.{layer}." } else { "" };
-            (tensor.name, file.prefixed(&format!("{place}{}", tensor.published), tensor.shape, &keys))
+            (tensor.name, file.encoder_tensor(tensor, &keys))
         };
         let (layer, global): (Vec<_>, Vec<_>) = TENSORS.iter().partition(|tensor| tensor.in_layer);
         w.section("tensors", "");

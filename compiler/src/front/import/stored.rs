@@ -3,6 +3,7 @@
 
 use super::config::{ModelConfig, bad};
 use super::decoder::DecoderModel;
+use super::encoder::{EncoderFile, EncoderTensor};
 use super::error::{ImportError, Result};
 use super::tensors::{FileNames, ModelTensors, OtherNames, Part};
 use super::writer::{TIED, tensor};
@@ -152,19 +153,6 @@ impl<'a> StoredTensors<'a> {
         tensor(from, shape, keys, &self.formats(from))
     }
 
-    /// A tensor of an encoder, as the spec writes it, with further keys, each behind a comma.
-    pub(super) fn prefixed(&self, name: &str, shape: &str, keys: &str) -> String {
-        self.tensor(&format!("{}{name}", self.prefix), shape, keys)
-    }
-
-    /// How the names begin of an encoder's tensors that are of a head.
-    pub(super) fn heads(&self) -> Vec<String> {
-        let pooler = format!("{}pooler.", self.prefix);
-        let names = || self.checkpoint.into_iter().flat_map(Checkpoint::names);
-        let is_there = |start: &&str| names().any(|name| name.starts_with(start));
-        [pooler.as_str(), "cls.", "lm_head."].into_iter().filter(is_there).map(str::to_owned).collect()
-    }
-
     /// Names of the tensors of the embeddings and the unembedding.
     ///
     /// Tied embeddings are one tensor under either name, or two: then each serves as what it is called, which
@@ -183,6 +171,20 @@ impl<'a> StoredTensors<'a> {
             (true, Some(false), Some(true)) => Ok((head.clone(), head)),
             (true, ..) => Ok((table.clone(), table)),
         }
+    }
+}
+
+impl EncoderFile for StoredTensors<'_> {
+    fn encoder_tensor(&self, of: &EncoderTensor, keys: &str) -> String {
+        let place = if of.in_layer { "encoder.layer.{layer}." } else { "" };
+        self.tensor(&format!("{}{place}{}", self.prefix, of.published), of.shape, keys)
+    }
+
+    fn heads(&self) -> Vec<String> {
+        let pooler = format!("{}pooler.", self.prefix);
+        let names = || self.checkpoint.into_iter().flat_map(Checkpoint::names);
+        let is_there = |start: &&str| names().any(|name| name.starts_with(start));
+        [pooler.as_str(), "cls.", "lm_head."].into_iter().filter(is_there).map(str::to_owned).collect()
     }
 }
 

@@ -19,13 +19,19 @@ pub(super) struct GgufImport<'a> {
 }
 
 impl GgufImport<'_> {
-    /// The keys that all architectures have, in a `config.json`'s words.
-    pub(super) fn common(&mut self) -> Result<Value> {
+    /// Reads the number of layers.
+    pub(super) fn count_layers(&mut self) -> Result<()> {
         self.layers = self.require("block_count")?;
         if self.layers > MAX_LAYERS {
             let (key, layers) = (self.key("block_count"), self.layers);
             return self.gguf.bad(format!("key `{key}` is {layers}: expected at most {MAX_LAYERS}"));
         }
+        Ok(())
+    }
+
+    /// The keys that all decoders have, in a `config.json`'s words.
+    pub(super) fn common(&mut self) -> Result<Value> {
+        self.count_layers()?;
         // Layers of a head that predicts further tokens are left out.
         self.layers = self.layers.saturating_sub(self.whole("nextn_predict_layers")?.unwrap_or(0)).max(1);
         let head_dim = self.gguf.head_dim()? as u64;

@@ -1,13 +1,12 @@
 //! The keys under an architecture's name: what is read, what has no effect, and what is refused, because it
 //! could change the result.
 
-use super::architectures::Architecture;
 use kernmill_checkpoint::Result;
 use kernmill_checkpoint::gguf::Gguf;
 use kernmill_os::text::shortened;
 
-/// Keys that are read for every architecture.
-const READ: [&str; 24] = [
+/// Keys that are read for every decoder.
+pub(super) const READ: [&str; 24] = [
     "attention.head_count",
     "attention.head_count_kv",
     "attention.key_length",
@@ -59,13 +58,12 @@ const NEUTRAL: [(&str, f64); 19] = [
     ("use_parallel_residual", 0.0),
 ];
 
-/// Refuses keys of architecture `arch` that are not understood.
-pub(super) fn check(gguf: &Gguf, arch: &Architecture) -> Result<()> {
-    let prefix = format!("{}.", arch.name);
+/// Refuses keys of architecture `arch` that are not understood: those that are not read, and not neutral.
+pub(super) fn check(gguf: &Gguf, arch: &str, is_read: impl Fn(&str) -> bool) -> Result<()> {
+    let prefix = format!("{arch}.");
     for key in gguf.keys() {
         let Some(name) = key.strip_prefix(&prefix) else { continue };
-        let own = arch.keys.iter().any(|(key, _)| *key == name) || arch.others.contains(&name);
-        if READ.contains(&name) || own {
+        if is_read(name) {
             continue;
         }
         let shown = shortened(key);

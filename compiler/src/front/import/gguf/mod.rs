@@ -4,6 +4,7 @@
 //! architecture; the tensors are the file's own.
 
 mod architectures;
+mod encoder;
 mod file;
 mod keys;
 mod rope;
@@ -31,10 +32,13 @@ const UNEMBEDDING: &str = "output.weight";
 /// If the architecture is not supported, or the metadata lacks something or contradicts itself.
 pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
     let stated = gguf.architecture()?;
-    let Some(arch) = ARCHITECTURES.iter().find(|arch| arch.name == stated) else {
-        return gguf.unsupported(others::refusal(stated));
+    let text = match ARCHITECTURES.iter().find(|arch| arch.name == stated) {
+        Some(arch) => GgufImport { gguf, arch: arch.name, layers: 0, names: arch.names }.spec(arch, name)?,
+        None if stated == encoder::NAME => {
+            GgufImport { gguf, arch: encoder::NAME, layers: 0, names: &[] }.encoder_spec(name)?
+        }
+        None => return gguf.unsupported(others::refusal(stated)),
     };
-    let text = GgufImport { gguf, arch: arch.name, layers: 0, names: arch.names }.spec(arch, name)?;
     match Spec::parse("spec", &text).and_then(|spec| spec::lower(&spec)) {
         Ok(_) => Ok(text),
         Err(error) => gguf.bad(format!("its metadata describes a model that does not fit together: {error}")),
@@ -43,7 +47,11 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
 
 impl GgufImport<'_> {
     fn spec(mut self, arch: &Architecture, name: &str) -> Result<String> {
-        keys::check(self.gguf, arch)?;
+        keys::check(self.gguf, arch.name, |key| {
+            keys::READ.contains(&key)
+                || arch.keys.iter().any(|(own, _)| *own == key)
+                || arch.others.contains(&key)
+        })?;
         let mut config = self.common()?;
         let class = self.class(arch)?;
         for (key, stated) in arch.keys {
@@ -65,13 +73,18 @@ impl GgufImport<'_> {
             let decoder = self.as_stored((class.decoder)(&described)?);
             decoder.spec(name, &config, &self)
         };
-        // Keys are told by their names in the file.
+        self.told(spec(), arch.keys)
+    }
+
+    /// A spec. An error about one of `keys`, which have another name in a `config.json`, names it as the file
+    /// does.
+    fn told(&self, spec: super::Result<String>, keys: &[(&str, &str)]) -> Result<String> {
         let own = |what: String| {
-            arch.keys.iter().fold(what, |what, (key, stated)| {
+            keys.iter().fold(what, |what, (key, stated)| {
                 what.replace(&format!("`{stated}`"), &format!("`{}`", self.key(key)))
             })
         };
-        match spec() {
+        match spec {
             Ok(text) => Ok(text),
             Err(ImportError::Unsupported { what }) => self.gguf.unsupported(own(what)),
             Err(ImportError::Bad { what }) => self.gguf.bad(own(what)),
@@ -112,9 +125,13 @@ impl GgufImport<'_> {
 
     /// A tensor of every layer, as the spec writes it.
     fn layer(&self, part: &Part) -> String {
-        let name = FileNames::Gguf.of(&part.module, self.names);
+        self.of_layers(&FileNames::Gguf.of(&part.module, self.names), &part.shape, &part.keys)
+    }
+
+    /// A tensor of every layer by its name there.
+    fn of_layers(&self, name: &str, shape: &str, keys: &str) -> String {
         let names = (0..self.layers).map(|layer| format!("blk.{layer}.{name}"));
-        self.stored(&format!("blk.{{layer}}.{name}"), names.collect(), &part.shape, &part.keys)
+        self.stored(&format!("blk.{{layer}}.{name}"), names.collect(), shape, keys)
     }
 
     /// A tensor outside of the layers.
