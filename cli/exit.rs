@@ -1,10 +1,10 @@
 //! How the program ends when a command fails: what is shown, and the exit status.
 
 use crate::failure::Failure;
-use crate::{aside, hints, output};
+use crate::{aside, output};
 use clap::error::ErrorKind;
 use kernmill_tools::terminal::errors_have_colours;
-use kernmill_tools::{instead_of, interrupt::STATUS, message};
+use kernmill_tools::{corrected, instead_of, interrupt::STATUS, message};
 use std::process::ExitCode;
 
 const BAD_INPUT: u8 = 2;
@@ -46,7 +46,7 @@ pub fn usage(error: clap::Error, program: &clap::Command) -> ExitCode {
     if let Some(instead) = instead_of(&words).filter(|_| error.kind() == ErrorKind::InvalidSubcommand) {
         return Failure::BadInput(instead).report();
     }
-    let error = hints::corrected(error, program, &words);
+    let error = corrected(error, program, &words);
     let plain = error.render().to_string();
     if message(&plain) == plain {
         // On a terminal it has colours. That it cannot be written changes nothing.

@@ -28,11 +28,11 @@ mod compiler;
 mod embed;
 mod emit;
 mod environment;
+mod eval;
 mod exit;
 mod explicit;
 mod failure;
 mod given;
-mod hints;
 mod inspect;
 mod logging;
 mod logits;
@@ -82,7 +82,7 @@ commands! {
     /// Commands that every kernmill has.
     Work {
         Run(run::Run), Chat(chat::Chat), Serve(serve::Serve), Batch(batch::Batch),
-        Embed(Box<embed::EmbedTexts>),
+        Embed(Box<embed::EmbedTexts>), Eval(eval::Eval),
     }
 }
 

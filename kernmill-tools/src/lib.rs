@@ -34,16 +34,16 @@ pub mod vectors;
 pub use compiler::*;
 pub use drafter::drafter;
 pub use given::{OF_THE_FIRST_STAGE, in_plan};
-pub use hints::instead_of;
+pub use hints::{corrected, instead_of};
 pub use rule::RuleSource;
 
 // Types of the crates below the library that the program needs.
 pub use kernmill_checkpoint::SPEC_FILE;
 pub use kernmill_checkpoint::file_kind::FileKind;
+pub use kernmill_eval as eval;
 pub use kernmill_os::affinity::CpuSet;
 pub use kernmill_os::files::open_log;
 pub use kernmill_os::output::{GoneOnWith, NewFile};
-pub use kernmill_os::suggest::nearest;
 pub use kernmill_os::text::{message, size, visible};
 pub use kernmill_os::{signals, stack, terminal};
 pub use kernmill_plan::kv::KvRequest;

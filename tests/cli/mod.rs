@@ -12,6 +12,7 @@ mod confined;
 mod embed;
 mod emit;
 mod environment;
+mod eval;
 mod explain;
 mod explain_page;
 mod foreign;

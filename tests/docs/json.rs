@@ -8,7 +8,7 @@ use std::fs;
 use tempfile::TempDir;
 
 /// How every report is asked for. Measurements are as short as possible.
-const REPORTS: [(&str, &str); 15] = [
+const REPORTS: [(&str, &str); 20] = [
     ("kernmill.run/1", "run --prompt hi -n 2"),
     ("kernmill.run/1", "run --prompt hi -n 2 --lora a=lora"),
     ("kernmill.batch/1", "batch requests.jsonl -o answers.jsonl"),
@@ -22,6 +22,11 @@ const REPORTS: [(&str, &str); 15] = [
     ("kernmill.hashes/1", "compile --emit hashes"),
     ("kernmill.cpu/2", "cpu"),
     ("kernmill.cpu/2", "cpu --measure --read 1M"),
+    ("kernmill.eval-text/1", "eval text -f text.txt --window 16"),
+    ("kernmill.eval-kl/1", "eval kl --reference nano.plan -f text.txt --window 16"),
+    ("kernmill.eval-base/1", "eval kl --save nano.base -f text.txt"),
+    ("kernmill.eval-choice/1", "eval choice --task hellaswag -f hellaswag.jsonl"),
+    ("kernmill.eval-compare/1", "eval compare a.json a.json"),
     ("kernmill.fuse-check/1", "fuse check mish.toml --samples 1"),
     ("kernmill.fuse-check/1", "fuse check linear_residual.toml --samples 1"),
 ];
@@ -87,11 +92,14 @@ fn every_field_of_every_report_is_documented() {
         ("model-specs/nano/nano.toml", "nano.toml"),
         ("model-specs/examples/fused/mish.toml", "mish.toml"),
         ("model-specs/fused/linear_residual.toml", "linear_residual.toml"),
+        ("eval/fixtures/hellaswag.jsonl", "hellaswag.jsonl"),
+        ("tests/fixtures/nano/words.txt", "text.txt"),
     ] {
         fs::copy(root().join(from), dir.path().join(to)).unwrap();
     }
     fs::write(dir.path().join("requests.jsonl"), "{\"prompt\": [1], \"max_tokens\": 1}").unwrap();
     run("synth nano.toml -o lora --lora 2 -q");
+    run("eval text -f text.txt --window 16 --limit 9 --out a.json");
     let schemas: BTreeSet<&str> = REPORTS.iter().map(|(schema, _)| *schema).collect();
     for schema in schemas {
         let mut found = BTreeSet::new();

@@ -4,10 +4,11 @@ use super::{files, root};
 use std::fs;
 
 /// Directories whose sources have messages.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "checkpoint",
     "cli",
     "compiler",
+    "eval",
     "kernmill",
     "kernmill-tools",
     "kv-store",

@@ -25,7 +25,7 @@ pub fn root() -> &'static Path {
 }
 
 /// Top-level directories; a path in a document starts with one of them.
-const TOP: [&str; 21] = [
+const TOP: [&str; 22] = [
     ".ci/",
     "benches/",
     "chat/",
@@ -33,6 +33,7 @@ const TOP: [&str; 21] = [
     "cli/",
     "compiler/",
     "docs/",
+    "eval/",
     "kernels-gen/",
     "kernmill/",
     "kernmill-tools/",

@@ -28,7 +28,7 @@ const QUICK: [(&str, &str); 4] =
 const FUSION: &str = "model-specs/examples/fused/mish.toml";
 
 /// Options whose value is written by the command.
-const OUTPUTS: [&str; 5] = ["-o", "--output", "--out", "--emit-dir", "--html"];
+const OUTPUTS: [&str; 6] = ["-o", "--output", "--out", "--save", "--emit-dir", "--html"];
 
 /// The directory that a document's commands run in.
 struct CommandDir(TempDir);
@@ -93,6 +93,28 @@ impl CommandDir {
             }
             "mine.jinja" => fs::write(self.path(name), "{{ messages[0].content }}").unwrap(),
             "texts.txt" => fs::write(self.path(name), "A slice is a view.\nThreads may panic.\n").unwrap(),
+            "text.txt" | "wiki.test.txt" => {
+                fs::write(self.path(name), "A slice is a view into an array. ".repeat(80)).unwrap();
+            }
+            "texts.jsonl" => fs::write(self.path(name), "{\"text\": \"A slice is a view.\"}\n").unwrap(),
+            "hellaswag_val.jsonl" => self.fixture("hellaswag.jsonl", name),
+            "ARC-Challenge-Test.jsonl" => self.fixture("arc.jsonl", name),
+            "anatomy_test.csv" => self.fixture("high_school_biology_test.csv", name),
+            "valid.jsonl" => self.fixture("piqa.hub.jsonl", name),
+            "before/samples_arc.jsonl" | "after/samples_arc.jsonl" => {
+                let sample =
+                    "{\"doc_id\": 0, \"prompt_hash\": \"a\", \"metrics\": [\"acc\"], \"acc\": 1.0}\n";
+                fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+                fs::write(self.path(name), sample).unwrap();
+            }
+            _ if name.ends_with(".base") => {
+                let text = self.input("text.txt");
+                self.make(&["eval", "kl", "--preset", "exact", "--save", name, "-f", &text]);
+            }
+            "fast.json" | "other.json" => {
+                let text = self.input("text.txt");
+                self.make(&["eval", "text", "-f", &text, "--out", name]);
+            }
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
             _ if name.ends_with(".gguf") => {
                 let file = convert("../../../model-specs/nano", BF16).bytes();
@@ -131,6 +153,11 @@ impl CommandDir {
     fn input(&self, name: &str) -> String {
         self.provide(name);
         name.to_owned()
+    }
+
+    /// Questions of a task.
+    fn fixture(&self, of: &str, name: &str) {
+        fs::copy(root().join("eval/fixtures").join(of), self.path(name)).unwrap();
     }
 
     fn checkpoint(&self, dir: &Path) {

@@ -7,12 +7,13 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace, and of the Python module beside it.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 16] = [
     "cli",
     "chat",
     "checkpoint",
     "compiler",
     "constrain",
+    "eval",
     "kernels-gen",
     "kernmill",
     "kernmill-tools",

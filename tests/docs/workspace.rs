@@ -116,7 +116,10 @@ fn crates_depend_in_one_direction() {
         "kernmill-text",
     ];
     assert_eq!(own("kernmill"), all);
-    assert_eq!(own("kernmill-server"), [&["kernmill"][..], &all].concat());
-    let with_server = [&["kernmill"][..], &all[..11], &["kernmill-server"], &all[11..]].concat();
+    let library = [&["kernmill"][..], &all].concat();
+    assert_eq!(own("kernmill-server"), library);
+    assert_eq!(own("kernmill-eval"), library);
+    let with_server =
+        [&library[..5], &["kernmill-eval"], &library[5..12], &["kernmill-server"], &library[12..]].concat();
     assert_eq!(own("kernmill-tools"), with_server);
 }

@@ -131,6 +131,16 @@ fn chat_template() {
 }
 
 #[test]
+fn eval_base() {
+    replay_and_mutate("eval_base");
+}
+
+#[test]
+fn eval_task() {
+    replay_and_mutate("eval_task");
+}
+
+#[test]
 fn every_target_has_a_fuzzer_and_a_corpus() {
     for target in &TARGETS {
         assert!(root().join(format!("fuzz/fuzz_targets/{}.rs", target.name)).is_file());

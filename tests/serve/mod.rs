@@ -6,6 +6,7 @@ mod batch;
 mod client;
 mod crowd;
 mod endpoint;
+mod eval;
 mod guards;
 mod harmony;
 mod killed;

@@ -9,6 +9,7 @@ mod any_bytes;
 mod chat;
 mod checkpoint;
 mod edit;
+mod eval;
 mod form;
 mod kv_store;
 pub mod plan;
@@ -24,6 +25,7 @@ pub mod trial;
 pub use adapter::adapter;
 pub use chat::{chat_template, generated, reads_call};
 pub use checkpoint::{gguf, reads_gguf, reads_quantised, reads_safetensors, safetensors};
+pub use eval::{eval_base, eval_task};
 pub use form::form;
 pub use kv_store::{kv_segment, kv_session, reads_kv_segment, reads_kv_session};
 pub use plan::{plan, sign_plan};
@@ -44,7 +46,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 22] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "machine", run: machine, mutations: 3000 },
@@ -65,4 +67,6 @@ pub const TARGETS: [Target; 20] = [
     Target { name: "generated", run: generated, mutations: 4000 },
     Target { name: "chat_template", run: chat_template, mutations: 2000 },
     Target { name: "form", run: form, mutations: 1000 },
+    Target { name: "eval_base", run: eval_base, mutations: 3000 },
+    Target { name: "eval_task", run: eval_task, mutations: 2000 },
 ];

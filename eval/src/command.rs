@@ -1,0 +1,51 @@
+//! The commands below `kernmill eval`.
+
+use crate::choice::Choice;
+use crate::compare::CompareRuns;
+use crate::kl::Kl;
+use crate::report::Outcome;
+use crate::text::TextLoss;
+use kernmill::{Error, Opened, Options};
+
+/// A command, with the arguments `M` by which the program opens models.
+#[derive(Debug, clap::Subcommand)]
+pub enum EvalCommand<M: clap::Args> {
+    /// Measures how well the model guesses a text: bits per byte, perplexity
+    Text(Box<TextLoss<M>>),
+    /// Measures how far the model's guesses are from a reference's: Kullback-Leibler divergence
+    Kl(Box<Kl<M>>),
+    /// Asks the model questions with several answers: HellaSwag, ARC, MMLU and others
+    Choice(Box<Choice<M>>),
+    /// Tells how two runs differ, and whether they could differ by chance
+    Compare(CompareRuns),
+}
+
+/// Opens the model of the arguments.
+type Opens<'a, M, E> = dyn Fn(&M) -> Result<(Opened, Options), E> + 'a;
+
+impl<M: clap::Args> EvalCommand<M> {
+    /// Runs the command. `open` opens the model of the arguments.
+    ///
+    /// # Errors
+    /// When the model cannot be opened, or the input cannot be used.
+    pub fn run<E: From<Error>>(&self, open: &Opens<'_, M, E>) -> Result<Outcome, E> {
+        // Results say which weights and which arithmetic they are of.
+        let open =
+            |args: &M| open(args).map(|(opened, options)| (opened, options.with(|it| it.identity = true)));
+        match self {
+            EvalCommand::Text(text) => {
+                let (opened, options) = open(&text.model)?;
+                Ok(text.run(opened, &options)?)
+            }
+            EvalCommand::Kl(kl) => {
+                let (opened, options) = open(&kl.model)?;
+                Ok(kl.run(opened, &options)?)
+            }
+            EvalCommand::Choice(choice) => {
+                let (opened, options) = open(&choice.model)?;
+                Ok(choice.run(opened, &options)?)
+            }
+            EvalCommand::Compare(compare) => Ok(compare.run()?),
+        }
+    }
+}
