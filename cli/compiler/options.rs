@@ -26,8 +26,8 @@ pub struct CompileArgs {
     /// which takes half as much memory as f16
     #[arg(long, value_name = "FORMATS", default_value = "", hide_default_value = true)]
     pub kv_format: KvRequest,
-    /// Prompt tokens that are run at once; by default 512, 2,048 for amx alone and for encoders, or what a plan
-    /// is made for
+    /// Prompt tokens that are run at once; by default 512, 2,048 for amx alone or encoders, or what a plan is
+    /// made for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub chunk: Option<u32>,
     /// Whose CPUs the code is to be fast on: it runs on all of its level, and gives the same bits. native is
