@@ -2,10 +2,8 @@
 
 use kernmill::{Error, ErrorKind};
 #[cfg(feature = "compiler")]
-use kernmill_tools::{BuildError, CheckpointError, CompileError, ImportError};
+use kernmill_tools::{BuildError, CheckpointError, CompileError, ImportError, PlanPartsError, SpecError};
 use kernmill_tools::{EngineError, PlanError, TokenizerError};
-#[cfg(feature = "compiler")]
-use kernmill_tools::{PackWeightsError, PlanPartsError, SpecError, SynthError};
 use std::path::Path;
 
 /// Why a command did not do its work.
@@ -70,4 +68,4 @@ as_in_library!(TokenizerError, PlanError, EngineError, kernmill_tools::serve::Er
 #[cfg(feature = "compiler")]
 as_in_library!(SpecError, CheckpointError, ImportError, CompileError, BuildError<CheckpointError>);
 #[cfg(feature = "compiler")]
-as_in_library!(PackWeightsError<CheckpointError>, PlanPartsError, SynthError);
+as_in_library!(PlanPartsError);

@@ -11,6 +11,7 @@ mod load;
 mod options;
 #[cfg(feature = "pull")]
 mod pull;
+mod quantize;
 mod synth;
 
 use crate::inspect::Inspect;
@@ -28,6 +29,6 @@ commands! {
         #[cfg(feature = "pull")] Pull(pull::Pull),
         Compile(compile::Compile), Tokens(Tokens), Logits(Logits), Bench(Box<bench::Bench>),
         Import(import::Import), Explain(explain::Explain), Fuse(fuse::Fuse),
-        Inspect(Inspect), Synth(synth::Synth), Cpu(cpu::Cpu),
+        Inspect(Inspect), Quantize(Box<quantize::Quantize>), Synth(synth::Synth), Cpu(cpu::Cpu),
     }
 }

@@ -8,10 +8,8 @@ use crate::given::GivenArgs;
 use kernmill::compiler as regenerate;
 use kernmill::compiler::SpecSource;
 use kernmill::locate::Located;
-use kernmill::observe::Unit;
-use kernmill_tools::{AdapterShape, MAX_RANK, Plan, SPEC_FILE, synth};
+use kernmill_tools::{GgufTypes, MAX_RANK, Plan, Synthesised, synthesise};
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 /// Writes a random checkpoint or GGUF file of a model's true shapes, with a tokenizer, or an adapter
 ///
@@ -29,7 +27,7 @@ pub struct Synth {
     /// Write a GGUF file with these types of matrices, instead of those that the spec states: q4_k_m and the
     /// like, as files are called, or all:q4_k for one everywhere
     #[arg(long, value_name = "NAME", conflicts_with = "lora")]
-    types: Option<synth::GgufTypes>,
+    types: Option<GgufTypes>,
     /// Write an adapter of this rank instead of a checkpoint: a directory as PEFT saves it
     #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u16).range(1..=MAX_RANK as i64))]
     lora: Option<u16>,
@@ -60,32 +58,9 @@ impl Synth {
             }
             Located::Source(source) => SpecSource::of(&source, self.fusions.set()?)?,
         };
-        let ends = self.output.extension().is_some_and(|end| end == "gguf");
-        let is_gguf = self.types.is_some() || self.lora.is_none() && ends;
-        let text = if is_gguf { source.text } else { synth::of_checkpoint(&source.text) };
-        let source = SpecSource { text, ..source };
-        let (graph, output, seed) = (source.graph()?, &self.output, self.seed);
-        let bar = OnceLock::new();
-        let progress = |done: u64, total: u64| {
-            bar.get_or_init(|| self.aside.bar("writing", Unit::Bytes, total)).set_position(done);
-        };
-        let takes = match self.lora {
-            Some(rank) => {
-                let shape = AdapterShape { rank: rank.into(), targets: self.targets, dora: self.dora };
-                synth::write_adapter(&graph, output, &shape, seed, &progress)?;
-                "--lora NAME=DIR takes it"
-            }
-            None if is_gguf => {
-                synth::write_gguf(&graph, output, self.types.unwrap_or_default(), seed, &progress)?;
-                "`kernmill run` takes the file"
-            }
-            None => {
-                synth::write(&graph, (SPEC_FILE, &source.text), output, seed, &progress)?;
-                "`kernmill run` takes the directory"
-            }
-        };
-        drop(bar);
-        self.aside.wrote(output, takes);
+        let made = Synthesised::of(self.lora, self.targets, self.dora, self.types);
+        let takes = synthesise(source, &self.output, made, self.seed, &self.aside)?;
+        self.aside.wrote(&self.output, takes);
         Ok(())
     }
 }

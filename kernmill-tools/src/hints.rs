@@ -7,7 +7,7 @@ use kernmill::how_to_fetch;
 use kernmill_os::suggest::nearest;
 
 /// Words that are no commands here, and the sentence that says what is.
-const INSTEAD: [(&str, &str); 10] = [
+const INSTEAD: [(&str, &str); 9] = [
     (
         "convert",
         "nothing is converted first: every command takes a checkpoint's directory or a GGUF file as it is",
@@ -23,14 +23,7 @@ const INSTEAD: [(&str, &str); 10] = [
         "docs/user/fits.md lists models by the memory that they take; `kernmill inspect MODEL` shows one",
     ),
     ("ps", "a server has one model, which is named at its start; GET /api/ps tells it"),
-    (
-        "quantise",
-        "`kernmill compile MODEL -o model.plan --preset fast` chooses formats and packs the weights",
-    ),
-    (
-        "quantize",
-        "`kernmill compile MODEL -o model.plan --preset fast` chooses formats and packs the weights",
-    ),
+    ("quantise", "`kernmill quantize MODEL -o FILE.gguf --type q4_k_m` does it, and --help says more"),
     ("show", "`kernmill explain MODEL` shows what a model computes, `kernmill inspect MODEL` what is in it"),
     ("version", "`kernmill --version` says it"),
 ];

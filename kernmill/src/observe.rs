@@ -13,7 +13,7 @@ pub enum Unit {
 
 /// The progress of one piece of work, such as a bar on a terminal. The work ends when the value is dropped.
 /// Several threads may advance it at once.
-pub trait Progress: Sync {
+pub trait Progress: Send + Sync {
     /// Adds `amount` units to what has been done.
     fn advance(&self, amount: u64);
 }

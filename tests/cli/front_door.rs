@@ -77,7 +77,7 @@ fn a_slip_is_told_from_what_is_not_there() {
     for (word, says) in [
         ("ps", "/api/ps"),
         ("convert", "nothing is converted first"),
-        ("quantize", "`kernmill compile MODEL -o model.plan --preset fast`"),
+        ("quantise", "`kernmill quantize MODEL -o FILE.gguf --type q4_k_m`"),
         ("version", "`kernmill --version`"),
         ("models", "docs/user/fits.md"),
         ("list", "`kernmill inspect MODEL`"),

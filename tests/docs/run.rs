@@ -8,6 +8,7 @@ use super::{call, root};
 use crate::gguf::convert::convert;
 use crate::gguf::writer::BF16;
 use crate::harness::{machine, program};
+use kernmill_checkpoint::gguf::{Gguf, GgufTensor, Imatrix, ImatrixEntry};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -116,6 +117,17 @@ impl CommandDir {
                 self.make(&["eval", "text", "-f", &text, "--out", name]);
             }
             "question.txt" => fs::write(self.path(name), "What is a slice?").unwrap(),
+            "model.imatrix" => {
+                let gguf =
+                    Gguf::from_bytes(name, convert("../../../model-specs/nano", BF16).bytes()).unwrap();
+                let entry = |info: &GgufTensor| {
+                    let sums =
+                        vec![1.0; info.shape.iter().product::<usize>() / info.shape[info.shape.len() - 2]];
+                    (info.name.clone(), ImatrixEntry { sums, counts: vec![1.0] })
+                };
+                let entries = gguf.tensors().iter().filter(|info| info.shape.len() > 1).map(entry).collect();
+                fs::write(self.path(name), Imatrix { entries, ..Imatrix::default() }.to_gguf()).unwrap();
+            }
             _ if name.ends_with(".gguf") => {
                 let file = convert("../../../model-specs/nano", BF16).bytes();
                 fs::write(self.path(name), file).unwrap();

@@ -56,6 +56,11 @@ fn gguf() {
 }
 
 #[test]
+fn imatrix() {
+    replay_and_mutate("imatrix");
+}
+
+#[test]
 fn graph() {
     replay_and_mutate("graph");
 }
@@ -175,6 +180,8 @@ fn the_corpus_has_inputs_that_are_read_to_the_end() {
     for name in of_gguf {
         assert!(targets::reads_gguf(&seed(&format!("gguf/{name}")), &[0; 192 << 10]), "{name}");
     }
+    assert_eq!(targets::reads_imatrix(&seed("imatrix/experts.gguf")), 3);
+    assert_eq!(targets::reads_imatrix(&seed("imatrix/legacy.dat")), 2);
     let called: BTreeSet<&str> =
         corpus("generated").iter().filter_map(|seed| targets::reads_call(seed)).collect();
     assert_eq!(called, FORMATS.iter().map(|format| format.name).collect());

@@ -68,7 +68,8 @@ fn metadata(cursor: &mut FileCursor<'_>, count: u64) -> Result<GgufMetadata> {
     Ok(GgufMetadata { values })
 }
 
-fn value(cursor: &mut FileCursor<'_>, key: &str, kind: ValueType) -> Result<MetadataValue> {
+/// Reads a value.
+pub(super) fn value(cursor: &mut FileCursor<'_>, key: &str, kind: ValueType) -> Result<MetadataValue> {
     let what = format!("the value of key `{}`", shortened(key));
     Ok(match kind {
         ValueType::String => MetadataValue::Text(cursor.sized(&what)?),

@@ -1,8 +1,8 @@
-//! Typed access to a GGUF file's metadata.
+//! Access to a GGUF file's metadata: by type, or as it is stored.
 
-use super::Gguf;
 use super::cursor::FileCursor;
-use super::value::{MetadataValue, ValueType};
+use super::value::{MAGIC, MetadataValue, ValueType};
+use super::{Gguf, GgufValue, layout};
 use crate::error::Result;
 use kernmill_os::text::shortened;
 
@@ -18,6 +18,27 @@ impl Gguf {
     /// Every key.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.metadata.values.keys().map(String::as_str)
+    }
+
+    /// Every key and its value as the file has them, in its order, for a file that is made of this one.
+    ///
+    /// # Errors
+    /// If the file is damaged, which opening it has found out.
+    pub fn stored_keys(&self) -> Result<Vec<(String, GgufValue)>> {
+        let bytes = &self.parts[0].bytes;
+        let mut cursor = FileCursor::new(self.path(), bytes);
+        // The magic number, the version, and the number of tensors.
+        cursor.take(MAGIC.len() + 4 + 8, "the header")?;
+        let count = cursor.u64("the number of keys")?;
+        let mut keys = Vec::new();
+        for index in 0..count {
+            let key = cursor.string(&format!("key {index}"))?.to_owned();
+            let kind = cursor.value_type(&key)?;
+            let start = cursor.at;
+            layout::value(&mut cursor, &key, kind)?;
+            keys.push((key, GgufValue(kind as u32, bytes[start..cursor.at].to_vec())));
+        }
+        Ok(keys)
     }
 
     /// A number or flag of any type, a flag as 0 or 1; `None` of anything else.

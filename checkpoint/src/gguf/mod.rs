@@ -7,6 +7,7 @@
 //! Most files hold a language model. Others hold something that goes with one, and are refused by name.
 
 mod cursor;
+mod imatrix;
 mod layout;
 mod metadata;
 mod split;
@@ -19,6 +20,7 @@ use crate::error::{CheckpointError, Result};
 use crate::file_kind::FileKind;
 use crate::mapped::{FileBytes, map};
 use crate::tensors::{Checkpoint, FileTensor};
+pub use imatrix::{Imatrix, ImatrixEntry, OtherModel};
 use kernmill_os::text::shortened;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -170,6 +172,11 @@ impl Gguf {
     pub fn info(&self, name: &str) -> Option<&GgufTensor> {
         let index = self.tensors.binary_search_by(|info| info.name.as_str().cmp(name)).ok()?;
         Some(&self.tensors[index])
+    }
+
+    /// Every tensor, by name.
+    pub fn tensors(&self) -> &[GgufTensor] {
+        &self.tensors
     }
 
     /// Bytes of a tensor.

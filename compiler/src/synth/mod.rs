@@ -14,7 +14,7 @@ mod tests;
 mod tokenizer;
 
 pub use adapter::{AdapterShape, write_adapter};
-pub use gguf::{GgufTypes, TypeMix, write_gguf};
+pub use gguf::{GgufTypes, TypeMix, TypedTensor, write_gguf};
 pub use tokenizer::{end_of_text, tokenizer_json};
 
 use crate::ir::{Graph, Tensor, of_expert};

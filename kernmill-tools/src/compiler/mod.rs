@@ -13,6 +13,7 @@ mod kept;
 pub mod machine;
 pub mod merge;
 pub(crate) mod stages;
+mod synthesise;
 pub mod targets;
 pub mod tensors;
 
@@ -20,6 +21,7 @@ pub use excerpt::excerpt;
 pub use fused_files::{fused_set, read_fused};
 pub use imported::imported;
 pub use kept::{compile_as_usual, keep_plans};
+pub use synthesise::{Synthesised, synthesise};
 
 // Types of the compiler that the program needs.
 pub use kernmill_checkpoint::CheckpointError;
@@ -32,7 +34,7 @@ pub use kernmill_compiler::passes::fuse::{FusedSet, schema};
 pub use kernmill_compiler::passes::quant::Preset;
 pub use kernmill_compiler::passes::quant::choose::FormatChoices;
 pub use kernmill_compiler::pipeline::{CompileError, Compiled, compile};
-pub use kernmill_compiler::synth::{self, AdapterShape, SynthError};
-pub use kernmill_compiler::weights::PackWeightsError;
+pub use kernmill_compiler::synth::GgufTypes;
 pub use kernmill_plan::adapter::MAX_RANK;
+pub use kernmill_quantize::QuantizeArgs;
 pub use kernmill_runtime::profile::Detail;

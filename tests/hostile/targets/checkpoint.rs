@@ -5,7 +5,7 @@ use super::sound::sound_graph;
 use super::text::{assert_legal, spec};
 use fastrand::Rng;
 use kernmill_checkpoint::Checkpoint;
-use kernmill_checkpoint::gguf::Gguf;
+use kernmill_checkpoint::gguf::{Gguf, Imatrix};
 use kernmill_compiler::front::import::from_gguf;
 use kernmill_compiler::front::spec::{Spec, lower};
 use kernmill_compiler::ir::{Graph, Role, Tensor};
@@ -30,6 +30,35 @@ pub fn gguf(data: &[u8]) {
     if reads_gguf(data, &[0; MAX_ADDED]) {
         reads_gguf(data, &noise(data));
     }
+}
+
+/// An importance matrix, of either form.
+pub fn imatrix(data: &[u8]) {
+    reads_imatrix(data);
+}
+
+/// How many entries were read. What is read is written and read again, and adds up with itself.
+pub fn reads_imatrix(data: &[u8]) -> usize {
+    let mut read = match Imatrix::from_bytes("fuzz.imatrix", data.to_vec()) {
+        Ok(read) => read,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return 0;
+        }
+    };
+    let again = Imatrix::from_bytes("again", read.to_gguf()).map(|again| again.entries.len());
+    let is_f32 = |number: &f64| number.abs() <= f64::from(f32::MAX);
+    if read.entries.values().all(|entry| entry.sums.iter().chain(&entry.counts).all(is_f32)) {
+        assert!(again.is_ok_and(|entries| entries == read.entries.len()));
+    }
+    for entry in read.entries.values() {
+        let experts = entry.counts.len();
+        let means = entry.means(experts - 1, experts, entry.sums.len() / experts);
+        assert_eq!(means.is_some(), entry.counts[experts - 1] > 0.0);
+    }
+    let entries = read.entries.len();
+    read.merge(read.clone()).expect("the same matrices");
+    entries
 }
 
 /// Bytes that depend on those of the input.

@@ -24,7 +24,9 @@ pub mod trial;
 
 pub use adapter::adapter;
 pub use chat::{chat_template, generated, reads_call};
-pub use checkpoint::{gguf, reads_gguf, reads_quantised, reads_safetensors, safetensors};
+pub use checkpoint::{
+    gguf, imatrix, reads_gguf, reads_imatrix, reads_quantised, reads_safetensors, safetensors,
+};
 pub use eval::{eval_base, eval_task};
 pub use form::form;
 pub use kv_store::{kv_segment, kv_session, reads_kv_segment, reads_kv_session};
@@ -46,12 +48,13 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     Target { name: "spec", run: spec, mutations: 1500 },
     Target { name: "config", run: config, mutations: 2000 },
     Target { name: "machine", run: machine, mutations: 3000 },
     Target { name: "safetensors", run: safetensors, mutations: 3000 },
     Target { name: "gguf", run: gguf, mutations: 2000 },
+    Target { name: "imatrix", run: imatrix, mutations: 3000 },
     Target { name: "graph", run: graph, mutations: 1000 },
     Target { name: "expr", run: expr, mutations: 4000 },
     Target { name: "program", run: program, mutations: 2500 },

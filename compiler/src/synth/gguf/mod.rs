@@ -9,7 +9,7 @@ mod metadata;
 mod names;
 mod types;
 
-pub use types::{GgufTypes, TypeMix};
+pub use types::{GgufTypes, TypeMix, TypedTensor};
 
 use super::blocks::RandomBlocks;
 use super::fill::{self, ByteFill, Scatter};
@@ -27,7 +27,6 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use types::TypedTensor;
 
 /// The tensor of the divisors of RoPE's frequencies.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
@@ -125,7 +124,10 @@ fn plan(graph: &Graph, types: GgufTypes) -> Result<Vec<Planned>> {
             continue;
         }
         let layer = layer.map(|layer| (layer, layers));
-        let kind = types.of(&TypedTensor { name: &name, tensor, layer, is_output: name == output })?;
+        let cols = tensor.shape[tensor.shape.len() - 1];
+        let is_output = name == output;
+        let typed = TypedTensor { name: &name, cols, role: tensor.role, layer, is_output };
+        let kind = types.of(&typed, tensor.stored)?;
         let elements: usize = tensor.shape.iter().product();
         planned.push(Planned {
             tensor: PlannedTensor {

@@ -1,6 +1,6 @@
 //! Which type each matrix of a GGUF file gets.
 
-use crate::ir::{Role, Tensor};
+use crate::ir::Role;
 use crate::synth::{Result, SynthError};
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_plan::format::WeightFormat;
@@ -63,41 +63,47 @@ const INSTEAD: [(&str, &str); 4] =
     [("Q4_K", "Q5_0"), ("Q5_K", "Q5_1"), ("Q6_K", "Q8_0"), ("IQ4_XS", "IQ4_NL")];
 
 /// A tensor of a file to be.
-pub(super) struct TypedTensor<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct TypedTensor<'a> {
     /// Name in the file.
-    pub(super) name: &'a str,
-    pub(super) tensor: &'a Tensor,
+    pub name: &'a str,
+    /// Elements of a row.
+    pub cols: usize,
+    /// The role of the tensor in its model.
+    pub role: Role,
     /// Layer, and how many there are; `None` outside of the layers.
-    pub(super) layer: Option<(usize, usize)>,
+    pub layer: Option<(usize, usize)>,
     /// Whether it is the unembedding.
-    pub(super) is_output: bool,
+    pub is_output: bool,
 }
 
 impl GgufTypes {
     /// The number that a file states as its type, where it has one.
-    pub(super) fn number(self) -> Option<u32> {
+    pub fn number(self) -> Option<u32> {
         match self {
             GgufTypes::Mix(mix) => Some(mix.number),
             GgufTypes::Stated | GgufTypes::All(_) => None,
         }
     }
 
-    /// The type of a tensor. Vectors are F32, and unless the spec says otherwise routers, too.
-    pub(super) fn of(self, typed: &TypedTensor<'_>) -> Result<TensorType> {
-        let tensor = typed.tensor;
-        let is_vector = matches!(tensor.role, Role::Vector | Role::ExpertVector);
+    /// The type of a tensor that a spec states as `stored`. Vectors are F32, and unless the spec says
+    /// otherwise routers, too.
+    ///
+    /// # Errors
+    /// If rows are not whole blocks of the type.
+    pub fn of(self, typed: &TypedTensor<'_>, stored: WeightFormat) -> Result<TensorType> {
+        let is_vector = matches!(typed.role, Role::Vector | Role::ExpertVector);
         let is_router = typed.name.ends_with(".ffn_gate_inp.weight");
         let kind = match self {
             _ if is_vector => known("F32"),
-            GgufTypes::Stated => stated(tensor.stored),
+            GgufTypes::Stated => stated_type(stored),
             GgufTypes::Mix(_) | GgufTypes::All(_) if is_router => known("F32"),
             GgufTypes::All(kind) => kind,
             GgufTypes::Mix(mix) => mix.of(typed),
         };
-        let cols = tensor.shape[tensor.shape.len() - 1];
-        match cols.is_multiple_of(kind.elements) {
+        match typed.cols.is_multiple_of(kind.elements) {
             true => Ok(kind),
-            false => Err(SynthError::Columns { tensor: typed.name.to_owned(), cols, kind }),
+            false => Err(SynthError::Columns { tensor: typed.name.to_owned(), cols: typed.cols, kind }),
         }
     }
 }
@@ -107,12 +113,11 @@ impl TypeMix {
         let counts_most = typed.name.contains(".attn_v.") || typed.name.contains(".ffn_down");
         let mut name = match typed.layer {
             _ if typed.is_output => self.output,
-            _ if typed.tensor.role == Role::ExpertMatrix && self.experts != self.base => self.experts,
+            _ if typed.role == Role::ExpertMatrix && self.experts != self.base => self.experts,
             Some((layer, layers)) if counts_most && has_more(layer, layers) => self.more,
             _ => self.base,
         };
-        let cols = typed.tensor.shape[typed.tensor.shape.len() - 1];
-        while !cols.is_multiple_of(known(name).elements) {
+        while !typed.cols.is_multiple_of(known(name).elements) {
             // Without whole blocks of 32, elements stand by themselves.
             name = INSTEAD.iter().find(|(wide, _)| *wide == name).map_or("F16", |(_, narrow)| narrow);
         }
@@ -127,7 +132,7 @@ fn has_more(layer: usize, layers: usize) -> bool {
 }
 
 /// The type whose blocks or elements a spec's format names: BF16 for blocks that no GGUF file has.
-fn stated(format: WeightFormat) -> TensorType {
+fn stated_type(format: WeightFormat) -> TensorType {
     match format.descriptor().file {
         Some(file) if file.number.is_some() => known(file.name),
         Some(_) => known("BF16"),

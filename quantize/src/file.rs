@@ -1,0 +1,161 @@
+//! The GGUF file that is written: the metadata of the one that it is made of, and tensors in their new types.
+
+use crate::recipe::Candidate;
+use crate::report::{SizeReport, TensorReport};
+use crate::rows::{MatrixSource, RowsError, RowsJob, WeightedSquares, fit_rows};
+use kernmill::observe::{Observer, Unit};
+use kernmill::{Error, Result, check_space};
+use kernmill_checkpoint::Checkpoint;
+use kernmill_checkpoint::blocks::TensorType;
+use kernmill_checkpoint::gguf::{Gguf, Imatrix, NewGguf};
+use kernmill_os::output::NewFile;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// The version of the arithmetic of blocks.
+const QUANTIZATION_VERSION: u32 = 2;
+
+/// A file to be.
+pub(crate) struct QuantizedFile<'a> {
+    pub(crate) gguf: &'a Gguf,
+    pub(crate) checkpoint: &'a Checkpoint,
+    pub(crate) imatrix: Option<(&'a Path, &'a Imatrix)>,
+    /// Number of the types together, if they have one.
+    pub(crate) file_type: Option<u32>,
+    /// Every tensor and its new type.
+    pub(crate) tensors: Vec<(Candidate<'a>, TensorType)>,
+    pub(crate) threads: usize,
+}
+
+impl QuantizedFile<'_> {
+    /// Writes the file: it appears whole or not at all.
+    pub(crate) fn write(&self, path: &Path, observer: &dyn Observer) -> Result<SizeReport> {
+        let file = self.head()?;
+        let offsets = file.offsets();
+        let head = file.head(&offsets);
+        let start = head.len() as u64;
+        let bytes = start + file.data_bytes();
+        check_space(path, bytes)?;
+        let new = NewFile::create_file(path).map_err(Error::read(path))?;
+        let begun = new.file().set_len(bytes).and_then(|()| new.file().write_all_at(&head, 0));
+        begun.map_err(Error::write(path))?;
+        let imatrix = self.imatrix.map(|(_, imatrix)| imatrix);
+        let mut sources = Vec::new();
+        for (candidate, _) in &self.tensors {
+            sources.push(source(self.checkpoint, candidate, imatrix)?);
+        }
+        let (mut kept, mut jobs, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (((candidate, kind), source), offset) in self.tensors.iter().zip(&sources).zip(&offsets) {
+            if *kind == candidate.info.kind {
+                kept.push((candidate.info, start + offset));
+            } else {
+                jobs.push(RowsJob { source, kind: *kind, step: 1 });
+                let row_bytes = candidate.bytes(*kind) / source.rows as u64;
+                places.push((start + offset, row_bytes));
+            }
+        }
+        let weights: usize = jobs.iter().map(|job| job.count() * job.source.cols).sum();
+        let progress = observer.begin("quantising", Unit::Count, weights as u64);
+        for (info, at) in kept {
+            new.file().write_all_at(self.gguf.data(info), at).map_err(Error::write(path))?;
+            self.checkpoint.release(&info.name, 0..usize::MAX);
+        }
+        let fitted = fit_rows(&jobs, self.threads, &|job, row, bytes| {
+            let (at, row_bytes) = places[job];
+            progress.advance(bytes.len() as u64 / row_bytes * jobs[job].source.cols as u64);
+            new.file().write_all_at(bytes, at + row as u64 * row_bytes)
+        });
+        let squares = fitted.map_err(|error| match error {
+            RowsError::Taken(error) => Error::write(path)(error),
+            RowsError::Unfit(job, row, unfit) => self.unfit(&jobs[job], row, unfit.index, unfit.value),
+        })?;
+        drop(progress);
+        new.finish().map_err(Error::write(path))?;
+        Ok(self.report(&sources, squares.into_iter(), bytes))
+    }
+
+    /// Metadata, and what describes the tensors.
+    fn head(&self) -> Result<NewGguf> {
+        let mut file = NewGguf::default();
+        let is_own = |key: &str| key.starts_with("split.") || key == "general.alignment";
+        let keys = self.gguf.stored_keys().map_err(Error::read(self.gguf.path()))?;
+        file.keys = keys.into_iter().filter(|(key, _)| !is_own(key)).collect();
+        file.set("general.quantization_version", QUANTIZATION_VERSION);
+        file.remove("general.file_type");
+        if let Some(number) = self.file_type {
+            file.set("general.file_type", number);
+        }
+        if let Some((path, imatrix)) = self.imatrix {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            file.set("quantize.imatrix.file", &*name);
+            file.set("quantize.imatrix.entries_count", imatrix.entries.len() as u32);
+            file.set("quantize.imatrix.chunks_count", imatrix.chunks);
+            if let Some(dataset) = imatrix.datasets.first() {
+                file.set("quantize.imatrix.dataset", dataset.as_str());
+            }
+        }
+        for (candidate, kind) in &self.tensors {
+            let dims: Vec<u64> = candidate.info.shape.iter().rev().map(|&dim| dim as u64).collect();
+            file.add(&candidate.info.name, &dims, kind.number, candidate.bytes(*kind));
+        }
+        Ok(file)
+    }
+
+    fn unfit(&self, job: &RowsJob<'_>, row: usize, column: usize, value: f32) -> Error {
+        let is_it = |(candidate, kind): &&(Candidate<'_>, TensorType)| {
+            *kind == job.kind && candidate.info.name == job.source.name()
+        };
+        let name = self.tensors.iter().find(is_it).map_or("", |(candidate, _)| candidate.info.name.as_str());
+        let what = format!(
+            "tensor `{name}`, row {row}, column {column}: {value} does not fit {}, whose largest is 65504",
+            job.kind.name
+        );
+        Error::input(self.gguf.path(), what)
+    }
+
+    /// `squares` has those of the tensors that were not kept.
+    fn report(
+        &self,
+        sources: &[MatrixSource<'_>],
+        mut squares: impl Iterator<Item = WeightedSquares>,
+        bytes: u64,
+    ) -> SizeReport {
+        let tensor = |((candidate, kind), source): (&(Candidate<'_>, TensorType), &MatrixSource<'_>)| {
+            let is_kept = *kind == candidate.info.kind;
+            let squares = if is_kept { None } else { squares.next() };
+            TensorReport {
+                name: candidate.info.name.clone(),
+                shape: candidate.info.shape.clone(),
+                from: candidate.info.kind.name,
+                to: kind.name,
+                bytes: candidate.bytes(*kind),
+                relative_error: squares.map_or(0.0, WeightedSquares::relative_error),
+                has_importance: source.importance().is_known,
+                unreached_experts: source.importance().unreached.clone(),
+            }
+        };
+        let tensors: Vec<TensorReport> = self.tensors.iter().zip(sources).map(tensor).collect();
+        SizeReport { bits_per_weight: bits_per_weight(&self.tensors), bytes, tensors }
+    }
+}
+
+/// Bits for each weight, over all tensors.
+pub(crate) fn bits_per_weight(tensors: &[(Candidate<'_>, TensorType)]) -> f64 {
+    let bytes: u64 = tensors.iter().map(|(candidate, kind)| candidate.bytes(*kind)).sum();
+    8.0 * bytes as f64 / weights(tensors.iter().map(|(candidate, _)| candidate)) as f64
+}
+
+/// Weights of some tensors.
+pub(crate) fn weights<'a, 't: 'a>(candidates: impl Iterator<Item = &'a Candidate<'t>>) -> u64 {
+    candidates.map(|candidate| candidate.info.shape.iter().product::<usize>() as u64).sum()
+}
+
+/// The matrix of a candidate.
+pub(crate) fn source<'a>(
+    checkpoint: &'a Checkpoint,
+    candidate: &Candidate<'_>,
+    imatrix: Option<&Imatrix>,
+) -> Result<MatrixSource<'a>> {
+    let source = MatrixSource::new(checkpoint, candidate.info, imatrix);
+    source.ok_or_else(|| Error::failed(format!("tensor `{}` is gone", candidate.info.name)))
+}

@@ -1,0 +1,20 @@
+//! Makes files of few bits a weight from models of many: `kernmill quantize`.
+//!
+//! [`fit`] rounds weights to blocks of GGUF's types so that the weighted error is small. [`QuantizeArgs`] has
+//! the command's arguments and its work: which type each matrix gets, by a recipe or by the size that is
+//! asked for, and the file.
+
+#![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
+
+mod allocate;
+mod command;
+mod file;
+pub mod fit;
+mod recipe;
+mod report;
+mod rows;
+mod sensitivity;
+
+pub use command::{QuantizeArgs, QuantizedModel};
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! The report of all tensors that `--report` writes.
+
+use serde::Serialize;
+
+/// A whole report.
+#[derive(Serialize)]
+pub(crate) struct SizeReport {
+    /// Bits for each weight, over all tensors.
+    pub(crate) bits_per_weight: f64,
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
+    pub(crate) tensors: Vec<TensorReport>,
+}
+
+/// A tensor, and its new type.
+#[derive(Serialize)]
+pub(crate) struct TensorReport {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<usize>,
+    /// Type that it had, and type that it has.
+    pub(crate) from: &'static str,
+    pub(crate) to: &'static str,
+    pub(crate) bytes: u64,
+    /// Square root of the squared errors over the squares of the weights, both weighted by importance.
+    pub(crate) relative_error: f64,
+    /// Whether the importance of its columns is known.
+    pub(crate) has_importance: bool,
+    /// Experts that no token of the importance matrix reached, which are fitted plainly.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unreached_experts: Vec<usize>,
+}
