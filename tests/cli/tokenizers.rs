@@ -105,11 +105,11 @@ fn commands_on_ids_need_no_tokenizer() {
     // A GGUF file whose tokenizer is of a kind that is not supported.
     let sandbox = Sandbox::of("gptoss-base");
     let mut file = convert("gptoss-base", BF16);
-    file.set("tokenizer.ggml.model", "bert");
+    file.set("tokenizer.ggml.model", "rwkv");
     sandbox.write("model.gguf", file.bytes());
     let run = [&["run", "--weights", "model.gguf"], &RUN[..]].concat();
     sandbox.run(&[&run[..], &["--tokens", "ids.json", "-n", "2"]].concat()).text();
-    sandbox.run(&[&run[..], &["--prompt", "A"]].concat()).refused(&["tokenizer `bert`", "beside the file"]);
+    sandbox.run(&[&run[..], &["--prompt", "A"]].concat()).refused(&["tokenizer `rwkv`", "beside the file"]);
 }
 
 #[test]
