@@ -76,7 +76,7 @@ impl Aside {
             Unit::Bytes => {
                 "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta}"
             }
-            Unit::Count => "{msg} {wide_bar} {pos}/{len} {elapsed}",
+            Unit::Count => "{msg} {wide_bar} {pos}/{len} {elapsed}, {eta} left",
             Unit::Unknown => "{msg} {spinner} {elapsed}",
         });
         if let Ok(style) = style {
