@@ -18,7 +18,11 @@ pub struct Eval {
 impl Eval {
     /// Runs the command.
     pub fn execute(self, explicit: &Explicit) -> Result<()> {
-        let open = |args: &ModelArgs| model::open(args, &Emit::NONE, explicit);
+        let open = |args: &ModelArgs| {
+            let located = args.given.resolve(explicit)?;
+            self.command.outputs().into_iter().try_for_each(|path| located.check_apart(path))?;
+            model::open(args, &Emit::NONE, explicit)
+        };
         let Outcome { report, failed } = self.command.run::<Failure>(&open)?;
         match report {
             Told::Text(text) => output::show(text)?,

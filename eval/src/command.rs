@@ -6,6 +6,7 @@ use crate::kl::Kl;
 use crate::report::Outcome;
 use crate::text::TextLoss;
 use kernmill::{Error, Opened, Options};
+use std::path::{Path, PathBuf};
 
 /// A command, with the arguments `M` by which the program opens models.
 #[derive(Debug, clap::Subcommand)]
@@ -24,6 +25,17 @@ pub enum EvalCommand<M: clap::Args> {
 type Opens<'a, M, E> = dyn Fn(&M) -> Result<(Opened, Options), E> + 'a;
 
 impl<M: clap::Args> EvalCommand<M> {
+    /// Files that the command was told to write. None of them may be a file of the model.
+    pub fn outputs(&self) -> Vec<&Path> {
+        let outputs = match self {
+            EvalCommand::Text(text) => [&text.report.out, &None],
+            EvalCommand::Kl(kl) => [&kl.report.out, &kl.save],
+            EvalCommand::Choice(choice) => [&choice.resume, &None],
+            EvalCommand::Compare(_) => [&None, &None],
+        };
+        outputs.into_iter().flatten().map(PathBuf::as_path).collect()
+    }
+
     /// Runs the command. `open` opens the model of the arguments.
     ///
     /// # Errors

@@ -3,7 +3,9 @@
 use crate::base::{self, Base, Writer, record_bytes};
 use crate::distance::{Distance, Known, TopRecord};
 use crate::measured::{Measured, Slots, progress, with_tokenizer};
-use crate::report::{Metric, Outcome, ReportArgs, figures, interval_json, short, with_interval};
+use crate::report::{
+    Metric, Outcome, ReportArgs, check_output, figures, interval_json, short, with_interval,
+};
 use crate::stats::{BlockSum, Interval, interval, percentile};
 use crate::text::{blocks, by_document};
 use crate::texts::{TextArgs, Window, hash, start_token};
@@ -33,11 +35,11 @@ pub struct Kl<M: clap::Args> {
     /// Store what MODEL says of the text in this file, to be the reference of others: the 256 largest logits
     /// behind every token, the sum of the rest, and 32 drawn from it. 2.3 KB a token
     #[arg(long, value_name = "BASE", conflicts_with = "reference")]
-    save: Option<PathBuf>,
+    pub save: Option<PathBuf>,
     #[command(flatten)]
     text: TextArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    pub report: ReportArgs,
     #[command(flatten)]
     pub model: M,
 }
@@ -60,6 +62,9 @@ impl<M: clap::Args> Kl<M> {
     /// # Errors
     /// When the text, the reference or the model cannot be used.
     pub fn run(&self, mut opened: Opened, options: &Options) -> Result<Outcome> {
+        let read = [self.text.file.as_deref(), self.reference.as_deref()];
+        self.report.check(&read)?;
+        self.save.as_deref().map_or(Ok(()), |path| check_output(path, &read))?;
         let longest = opened.longest_context();
         let Some(path) = &self.reference else {
             let Some(save) = &self.save else {

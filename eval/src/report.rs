@@ -2,6 +2,7 @@
 
 use crate::stats::{BlockSum, Interval};
 use kernmill::{Error, Result};
+use kernmill_os::files::lead_to_same_file;
 use kernmill_os::output::NewFile;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -22,7 +23,7 @@ pub struct ReportArgs {
     form: ReportForm,
     /// Write the figures, with those of every window, to this file: `kernmill eval compare` compares two such
     #[arg(long, value_name = "FILE.json")]
-    out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
 }
 
 /// The end of a command.
@@ -59,6 +60,14 @@ impl ReportForm {
 }
 
 impl ReportArgs {
+    /// Refuses a place for the record as [`check_output`] does.
+    ///
+    /// # Errors
+    /// When it cannot be there.
+    pub fn check(&self, read: &[Option<&Path>]) -> Result<()> {
+        self.out.as_deref().map_or(Ok(()), |path| check_output(path, read))
+    }
+
     /// Writes the record if one is asked for, and ends with the report.
     ///
     /// # Errors
@@ -81,6 +90,19 @@ impl ReportArgs {
             write(path, format!("{record}\n").as_bytes())?;
         }
         Ok(Outcome { report: self.form.tell(schema, json, lines), failed: None })
+    }
+}
+
+/// Refuses a place for an output, before work is done for it: one where nothing can be written, or of a file
+/// that is read.
+///
+/// # Errors
+/// When it is such a place.
+pub fn check_output(path: &Path, read: &[Option<&Path>]) -> Result<()> {
+    NewFile::check(path).map_err(Error::read(path))?;
+    match read.iter().flatten().any(|read| lead_to_same_file(read, path)) {
+        true => Err(Error::input(path, "it is read as well: give the output another name")),
+        false => Ok(()),
     }
 }
 

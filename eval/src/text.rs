@@ -16,7 +16,7 @@ pub struct TextLoss<M: clap::Args> {
     #[command(flatten)]
     text: TextArgs,
     #[command(flatten)]
-    report: ReportArgs,
+    pub report: ReportArgs,
     #[command(flatten)]
     pub model: M,
 }
@@ -27,6 +27,7 @@ impl<M: clap::Args> TextLoss<M> {
     /// # Errors
     /// When the text or the model cannot be used.
     pub fn run(&self, mut opened: Opened, options: &Options) -> Result<Outcome> {
+        self.report.check(&[self.text.file.as_deref()])?;
         let longest = opened.longest_context();
         let windows = with_tokenizer(&mut opened, |tokenizer| self.text.windows(tokenizer, longest))?;
         let context = windows.iter().map(|window| window.ids.len()).max().unwrap_or(1) as u32;

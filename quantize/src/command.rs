@@ -4,18 +4,20 @@ use crate::allocate::{SizedCost, allocate};
 use crate::file::{QuantizedFile, bits_per_weight, source, weights};
 use crate::recipe::{Candidate, KeepRule, TypeRecipe};
 use crate::rows::{MatrixSource, RowsError, RowsJob, fit_rows};
+use kernmill::locate::locate;
 use kernmill::observe::{Observer, Unit};
 use kernmill::{Error, Result};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::{Gguf, Imatrix, is_gguf};
 use kernmill_compiler::synth::GgufTypes;
+use kernmill_os::files::lead_to_same_file;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::output::NewFile;
 use kernmill_os::text::size;
 use std::convert::Infallible;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Rows of a matrix that show what a type costs it.
 const SAMPLED_ROWS: usize = 128;
@@ -118,9 +120,16 @@ impl QuantizeArgs {
                 convert_hf_to_gguf.py makes a GGUF file of one";
             return Err(Error::input(&self.model, what));
         }
-        let same = |path: &Path| path.canonicalize().ok();
-        if same(&self.model).is_some() && same(&self.model) == same(&self.output) {
-            return Err(Error::input(&self.output, "it is the model itself: give another name"));
+        let located = locate(&self.model)?;
+        for output in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {
+            located.check_apart(output)?;
+            NewFile::check(output).map_err(Error::read(output))?;
+            if self.imatrix.iter().any(|read| lead_to_same_file(read, output)) {
+                return Err(Error::input(output, "it is read as well: give the output another name"));
+            }
+        }
+        if self.report.as_ref() == Some(&self.output) {
+            return Err(Error::bad_input("--report: it is the output too: give another name"));
         }
         Gguf::open(&self.model).map_err(|error| Error::bad_input(error.to_string()))
     }

@@ -38,6 +38,14 @@ fn a_reference_is_a_model_or_a_base() {
     kernmill(&["eval", "compare", a, b, "--fail-if", "acc>1"]).refused(&["--fail-if: no figure acc", "kl"]);
     kernmill(&["eval", "kl", "--reference", base, "-f", TEXT]).refused(&["--file: the base brings the text"]);
     kernmill(&["eval", "kl", "-f", TEXT]).refused(&["--reference is missing"]);
+    sandbox.write("text.txt", b"A slice is a view.");
+    for output in ["--save", "--out"] {
+        let args = ["eval", "kl", "-f", "text.txt", output, "text.txt"];
+        sandbox.run(&args).refused(&["text.txt: it is read as well"]);
+    }
+    let args = ["eval", "text", plan, "-f", "text.txt", "--out"];
+    sandbox.run(&[&args[..], &[plan]].concat()).refused(&["it is a file of the model"]);
+    sandbox.run(&[&args[..], &["missing/a.json"]].concat()).refused(&["missing"]);
     sandbox.write("cut.base", &fs::read(base).unwrap()[..5000]);
     sandbox.run(&["eval", "kl", "--reference", "cut.base"]).refused(&["cut.base", "it is cut or damaged"]);
 }

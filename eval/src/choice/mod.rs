@@ -41,7 +41,7 @@ pub struct Choice<M: clap::Args> {
     out: Option<PathBuf>,
     /// Write what is known to this file, and go on with what it has: a run that was ended loses little
     #[arg(long, value_name = "FILE")]
-    resume: Option<PathBuf>,
+    pub resume: Option<PathBuf>,
     #[command(flatten)]
     form: ReportForm,
     #[command(flatten)]
