@@ -194,12 +194,13 @@ fn replay_and_mutate(name: &str) {
     let seeds = corpus(name);
     // Work that is done only once is not charged to the first input.
     (target.run)(&seeds[0]);
-    seeds.iter().for_each(|seed| run(target, seed));
+    let slowest = seeds.iter().map(|seed| run(target, seed)).fold(0.0, f64::max);
     let seconds = environment("KERNMILL_SECONDS");
     let seed = environment("KERNMILL_SEED").unwrap_or_else(|| seconds.map_or(1, |_| fastrand::u64(..)));
     let mut rng = Rng::with_seed(seed);
     let Some(seconds) = seconds else {
-        (0..target.mutations).for_each(|_| run(target, &mutate::mutate(&seeds, &mut rng)));
+        let mutated = (0..target.mutations).map(|_| run(target, &mutate::mutate(&seeds, &mut rng)));
+        eprintln!("target {name}: {:.3} s for the slowest input", mutated.fold(slowest, f64::max));
         return;
     };
     eprintln!("target {name} for {seconds} s: KERNMILL_SEED={seed}");
@@ -215,8 +216,9 @@ fn environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Gives `data` to a target. The input is on disk while it runs, for the case that it ends the process.
-fn run(target: &Target, data: &[u8]) {
+/// Gives `data` to a target, and returns the processor time that it took, in seconds. The input is on disk while
+/// it runs, for the case that it ends the process.
+fn run(target: &Target, data: &[u8]) -> f64 {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{}", target.name));
     fs::write(&path, data).expect("writable");
     let _watched = watch::input(&path);
@@ -230,6 +232,7 @@ fn run(target: &Target, data: &[u8]) {
     }
     assert!(seconds < MAX_SECONDS, "target {} took {seconds} s for {}", target.name, path.display());
     assert!(bytes < MAX_BYTES, "target {} took {bytes} bytes for {}", target.name, path.display());
+    seconds
 }
 
 /// The committed inputs of a target, in a fixed order.

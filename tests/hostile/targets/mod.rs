@@ -59,7 +59,7 @@ pub const TARGETS: [Target; 23] = [
     Target { name: "expr", run: expr, mutations: 4000 },
     Target { name: "program", run: program, mutations: 2500 },
     Target { name: "tokenizer", run: tokenizer, mutations: 1000 },
-    Target { name: "compile", run: compile, mutations: 150 },
+    Target { name: "compile", run: compile, mutations: 400 },
     Target { name: "plan", run: plan, mutations: 500 },
     Target { name: "plan_fields", run: plan_fields, mutations: 500 },
     Target { name: "requests", run: requests, mutations: 500 },
