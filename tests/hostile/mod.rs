@@ -216,8 +216,8 @@ fn environment(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Gives `data` to a target, and returns the processor time that it took, in seconds. The input is on disk while
-/// it runs, for the case that it ends the process.
+/// Gives `data` to a target, and returns the processor time that it took, in seconds. The input is on disk
+/// while it runs, for the case that it ends the process.
 fn run(target: &Target, data: &[u8]) -> f64 {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{}", target.name));
     fs::write(&path, data).expect("writable");
