@@ -158,7 +158,7 @@ fn from_record(record: &TopRecord, logits: &[f32], next: u32) -> Distance {
     let (own_top, own_most) = largest(logits);
     let (mut all, sum) = exponentials(logits, own_most);
     let own_log_sum = f64::from(own_most) + log(sum);
-    // Of each listed token, and of all others together: both logarithms.
+    // The logarithms of both models' probabilities: for each listed token, then for all others together.
     let mut pairs: Vec<(f64, f64)> = Vec::with_capacity(record.top.len() + 1);
     for (id, logit) in &record.top {
         all[*id as usize] = 0.0;

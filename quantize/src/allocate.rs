@@ -59,7 +59,7 @@ pub(crate) fn allocate(tensors: &[Vec<SizedCost>], bytes: u64) -> Result<Vec<usi
             steps.push(HullStep { tensor, to: pair[1], bytes, gain });
         }
     }
-    // Of equal gains, the first tensor's: the sort is stable.
+    // The sort is stable: among equal gains, that of the first tensor comes first.
     let per_byte = |step: &HullStep| step.gain / step.bytes as f64;
     steps.sort_by(|a, b| per_byte(b).total_cmp(&per_byte(a)));
     let mut is_done = vec![false; tensors.len()];

@@ -185,7 +185,7 @@ fn importance_moves_errors_and_is_noted_where_it_is_missing() {
     quantize(dir.path(), 2, args, &Silent).unwrap();
     let plain = report("a.json")["tensors"][1]["relative_error"].as_f64().unwrap();
     assert!(weighted < 0.9 * plain, "{weighted} {plain}");
-    // Of another model.
+    // An importance matrix of another model is refused.
     let other = Imatrix { entries: [("x".to_owned(), entry(1, 8, &[1.0]))].into(), ..Imatrix::default() };
     fs::write(dir.path().join("i.gguf"), other.to_gguf()).unwrap();
     let error = quantize(dir.path(), 2, "-o b.gguf --type q8_0 --imatrix i.gguf", &Silent).unwrap_err();

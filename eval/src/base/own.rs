@@ -87,7 +87,7 @@ impl<W: Write> Writer<W> {
     /// Writes head and windows.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// When the writer fails.
     pub fn new(
         mut out: W,
         model: &str,
@@ -113,7 +113,7 @@ impl<W: Write> Writer<W> {
     /// Writes the record of the next measured token.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// When the writer fails.
     pub fn record(&mut self, record: &TopRecord) -> io::Result<()> {
         let mut bytes = [record.log_sum.to_le_bytes(), record.log_rest.to_le_bytes()].concat();
         bytes.extend(record.next.to_le_bytes());
@@ -125,10 +125,10 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&bytes)
     }
 
-    /// The writer, all written.
+    /// Flushes what was written, and returns the writer.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// When the writer fails.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

@@ -26,7 +26,7 @@ pub fn right(item: &TaskItem, found: &[Likelihood]) -> Right {
 fn best(values: &[f64]) -> usize {
     let mut best = 0;
     for (at, value) in values.iter().enumerate() {
-        // Of values that are no numbers, the first.
+        // The first value that is not a number counts as the largest, as in numpy.
         if *value > values[best] || (value.is_nan() && !values[best].is_nan()) {
             best = at;
         }

@@ -36,7 +36,8 @@ impl Flips {
 /// then.
 pub fn smallest_difference(n: usize, flips: usize) -> f64 {
     let flips = flips.max(FEWEST_FLIPS);
-    // The p-value grows with the smaller of both counts, of which 0 is enough and half is not.
+    // The p-value grows with the smaller count. A count of 0 is seen, and half of the flips is not: the limit
+    // is found between them.
     let (mut seen, mut unseen) = (0, flips / 2 + 1);
     while unseen - seen > 1 {
         let lost = (seen + unseen) / 2;
