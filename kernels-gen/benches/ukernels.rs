@@ -17,7 +17,7 @@ use kernmill_kernels_gen::peak::probe;
 use kernmill_kernels_gen::ukernel::gemm_q8::{DotStep, GROUP};
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::{
-    BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE, TILES_PER_CALL, TileOrder, ValueScratch,
+    BLOCKS_AHEAD, MicroKernel, QueryHeads, SCORE_STRIDE, TILES_PER_CALL, TileOrder, ValueScratch,
 };
 use kernmill_os::region::{RegionMut, WeightRegion};
 use kernmill_plan::format::{BLOCK, Q8Row, WeightFormat};
@@ -305,14 +305,15 @@ fn attention(level: Level, wide: bool) {
 fn attention_in(elem: KvFormat, level: Level, wide: bool) {
     const BLOCKS: usize = 4;
     let (head_dim, group, segments) = (64, 8, 4);
+    let queries = QueryHeads::of_token(group);
     let ukernels = [
         match elem.is_scaled() {
             true => MicroKernel::IntegerScore { elem, head_dim, group },
-            false => MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() },
+            false => MicroKernel::Score { elem, head_dim, queries, scale: 0.125f32.to_bits() },
         },
         match elem.is_scaled() {
             true => MicroKernel::IntegerValue { elem, head_dim, group, stride: group * head_dim * 4 },
-            false => MicroKernel::Value { elem, head_dim, group },
+            false => MicroKernel::Value { elem, head_dim, queries },
         },
         MicroKernel::Weights { group },
         MicroKernel::Softmax,

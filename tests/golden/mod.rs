@@ -14,7 +14,7 @@ use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, DecodedNumber, DotStep, Overlap};
 use kernmill_kernels_gen::ukernel::gemm_tiles::{CHUNK_BLOCKS, Strip, TileShapes};
 use kernmill_kernels_gen::ukernel::map::Map;
-use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
+use kernmill_kernels_gen::ukernel::{MicroKernel, QueryHeads, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::{Features, Level};
@@ -89,9 +89,10 @@ fn gemm_bf16(tiles: usize, groups: usize) -> MicroKernel {
 }
 
 fn attention() -> [MicroKernel; 2] {
+    let queries = QueryHeads::of_token(2);
     [
-        MicroKernel::Score { elem: KvFormat::F16, head_dim: 32, group: 2, scale: 0.125f32.to_bits() },
-        MicroKernel::Value { elem: KvFormat::F16, head_dim: 32, group: 2 },
+        MicroKernel::Score { elem: KvFormat::F16, head_dim: 32, queries, scale: 0.125f32.to_bits() },
+        MicroKernel::Value { elem: KvFormat::F16, head_dim: 32, queries },
     ]
 }
 

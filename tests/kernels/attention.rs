@@ -5,7 +5,9 @@ use super::ukernels::{assert_bits, dot4};
 use super::{Code, choose, name, versions};
 use fastrand::Rng;
 use kernmill_kernels_gen::generate::generate_ukernels;
-use kernmill_kernels_gen::ukernel::{BLOCKS_AHEAD, MicroKernel, QueryLayout, SCORE_STRIDE, ValueScratch};
+use kernmill_kernels_gen::ukernel::{
+    BLOCKS_AHEAD, MicroKernel, QueryHeads, QueryLayout, SCORE_STRIDE, ValueScratch,
+};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvElements, KvFormat, KvPlane, store_plane, to_int8};
 use kernmill_plan::numeric::{EXP_MAX, EXP_MIN, EXP_POLY, LN2_HI, LN2_LO, LOG2E, ROUND_MAGIC};
 
@@ -49,14 +51,26 @@ fn list(planes: &[Plane]) -> Vec<*const u8> {
     pointers.chain(std::iter::repeat_n(std::ptr::null(), BLOCKS_AHEAD)).collect()
 }
 
+/// Queries of one token or, where the group is small, of four.
+fn several(head_dim: usize, group: usize) -> QueryHeads {
+    let tokens = if group < 4 { 4 } else { 1 };
+    QueryHeads { group, tokens, stride: (group + 1) * head_dim * 4 }
+}
+
+/// Floats from the first query to another one's, and how many there are in all, in the kernels of a format.
+fn query_rows(elem: KvFormat, head_dim: usize, group: usize) -> (impl Fn(usize) -> usize, usize) {
+    let queries = if elem.is_scaled() { QueryHeads::of_token(group) } else { several(head_dim, group) };
+    (move |row| queries.place(row, head_dim) / 4, queries.rows())
+}
+
 /// The micro-kernels of a format: of scores, of values, and what rounds queries and weights, if they are
 /// rounded.
 fn ukernels(elem: KvFormat, head_dim: usize, group: usize, scale: f32) -> Vec<MicroKernel> {
     let scale = scale.to_bits();
     match elem.words() {
         None => vec![
-            MicroKernel::Score { elem, head_dim, group, scale },
-            MicroKernel::Value { elem, head_dim, group },
+            MicroKernel::Score { elem, head_dim, queries: several(head_dim, group), scale },
+            MicroKernel::Value { elem, head_dim, queries: several(head_dim, group) },
         ],
         Some(words) => vec![
             MicroKernel::IntegerScore { elem, head_dim, group },
@@ -98,9 +112,10 @@ fn check_score(
 ) -> Vec<f32> {
     let planes = random_planes(rng, elem, KvPlane::K, head_dim, blocks);
     let list = list(&planes);
-    let q: Vec<f32> = (0..group * head_dim).map(|_| normal(rng)).collect();
+    let (place, rows) = query_rows(elem, head_dim, group);
+    let q: Vec<f32> = (0..place(rows - 1) + head_dim).map(|_| normal(rng)).collect();
     let mut rounded = vec![0u8; QueryLayout::new(head_dim, group).bytes];
-    let mut scores = vec![7.0; group * STRIDE];
+    let mut scores = vec![7.0; rows * STRIDE];
     // SAFETY: query reads the queries and writes as many bytes as its layout has; score reads the K planes
     // and what query has written, or the queries themselves, and writes 16 floats per head and block.
     unsafe {
@@ -114,8 +129,9 @@ fn check_score(
         }
         f(list.as_ptr(), queries, scores.as_mut_ptr(), blocks as u64);
     }
-    let mut expected = vec![7.0; group * STRIDE];
-    for (g, q) in q.chunks(head_dim).enumerate() {
+    let mut expected = vec![7.0; rows * STRIDE];
+    for g in 0..rows {
+        let q = &q[place(g)..][..head_dim];
         let (integers, query_scale) = to_int8(q);
         for t in 0..blocks * BLOCK_TOKENS {
             let key = &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
@@ -142,18 +158,19 @@ fn check_value(
 ) {
     let planes = random_planes(rng, elem, KvPlane::V, head_dim, blocks);
     let list = list(&planes);
+    let (place, rows) = query_rows(elem, head_dim, group);
     let before = (blocks - 1) * BLOCK_TOKENS;
     for (first, end) in [(0, 16), (3, 7), (15, 16), (5, 6), (8, 9)] {
         let end = before + end;
-        let mut out: Vec<f32> = (0..group * head_dim).map(|_| normal(rng)).collect();
+        let mut out: Vec<f32> = (0..place(rows - 1) + head_dim).map(|_| normal(rng)).collect();
         let mut expected = out.clone();
         let token = |t: usize| &planes[t / BLOCK_TOKENS].tokens[t % BLOCK_TOKENS];
-        for (g, t) in (0..group).flat_map(|g| (first..end).map(move |t| (g, t))) {
-            for (o, value) in expected[g * head_dim..].iter_mut().zip(&token(t).values).take(head_dim) {
+        for (g, t) in (0..rows).flat_map(|g| (first..end).map(move |t| (g, t))) {
+            for (o, value) in expected[place(g)..].iter_mut().zip(&token(t).values).take(head_dim) {
                 *o = weights[g * STRIDE + t].mul_add(*value, *o);
             }
         }
-        // SAFETY: value reads the V planes and the weights, and updates `group * head_dim` floats.
+        // SAFETY: value reads the V planes and the weights, and updates `head_dim` floats of each query.
         unsafe {
             let f: unsafe extern "C" fn(*const *const u8, *const f32, *mut f32, u64, u64, u64) =
                 std::mem::transmute(code.address(1));

@@ -16,7 +16,7 @@ use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels_gen::ukernel::gemm_tiles::{CHUNK_BLOCKS, Strip, TileElement, TileShapes};
 use kernmill_kernels_gen::ukernel::map::Map;
 use kernmill_kernels_gen::ukernel::param::Param;
-use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
+use kernmill_kernels_gen::ukernel::{MicroKernel, QueryHeads, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
@@ -271,8 +271,15 @@ fn attention_tiles_stay_inside_their_operands() {
     for elem in KvFormat::ALL {
         let multiple = elem.descriptor().head_multiple;
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
+            let tokens = if group < 4 { 4 } else { 1 };
+            let rows = QueryHeads { group, tokens, stride: group * head_dim * 4 + 64 };
             match elem.words() {
-                None => scores.push(MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() }),
+                None => scores.push(MicroKernel::Score {
+                    elem,
+                    head_dim,
+                    queries: rows,
+                    scale: 0.125f32.to_bits(),
+                }),
                 Some(words) => {
                     scores.push(MicroKernel::IntegerScore { elem, head_dim, group });
                     queries.push(MicroKernel::Query { head_dim, group, zero: words.zero, scale: 0 });
@@ -284,7 +291,7 @@ fn attention_tiles_stay_inside_their_operands() {
                     integers.push(MicroKernel::IntegerValue { elem, head_dim, group, stride });
                     weights.push(MicroKernel::Weights { group });
                 }
-                false => values.push(MicroKernel::Value { elem, head_dim, group }),
+                false => values.push(MicroKernel::Value { elem, head_dim, queries: rows }),
             }
             if matches!(elem, KvFormat::F16 | KvFormat::F32) {
                 combines.push(MicroKernel::Combine { head_dim, group, sinks: elem == KvFormat::F16 });

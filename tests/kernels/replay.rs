@@ -11,7 +11,7 @@ use kernmill_kernels_gen::ukernel::gemm_bf16::Shape;
 use kernmill_kernels_gen::ukernel::gemm_q8::{Decoded, Overlap};
 use kernmill_kernels_gen::ukernel::gemm_tiles::{CHUNK_BLOCKS, Strip, TileElement};
 use kernmill_kernels_gen::ukernel::param::Param;
-use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
+use kernmill_kernels_gen::ukernel::{MicroKernel, QueryHeads, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::KvFormat;
 use kernmill_plan::target::Level;
@@ -197,7 +197,9 @@ fn attention_gives_the_cpus_bits() {
         let multiple = elem.descriptor().head_multiple;
         let shapes = [(16usize, 1), (64, 8), (64, 3), (80, 5), (96, 11)];
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
-            let score = MicroKernel::Score { elem, head_dim, group, scale: 0.125f32.to_bits() };
+            let tokens = if group < 4 { 4 } else { 1 };
+            let queries = QueryHeads { group, tokens, stride: group * head_dim * 4 + 64 };
+            let score = MicroKernel::Score { elem, head_dim, queries, scale: 0.125f32.to_bits() };
             // Some versions start from the sums of queries that are in memory, and others do without.
             match elem.is_scaled() {
                 true => replay_all(&[MicroKernel::IntegerScore { elem, head_dim, group }], &[&[1], &[4]]),
@@ -213,7 +215,7 @@ fn attention_gives_the_cpus_bits() {
                     let numbers: [&[u64]; 3] = [&[1, 3, 7], &[5, 17, 64], &[64, 0, 1024]];
                     replay_on_any_host(&[MicroKernel::Weights { group }], &numbers);
                 }
-                false => replay_on_any_host(&[MicroKernel::Value { elem, head_dim, group }], &ranges),
+                false => replay_on_any_host(&[MicroKernel::Value { elem, head_dim, queries }], &ranges),
             }
             replay_on_any_host(&[MicroKernel::Combine { head_dim, group, sinks: true }], &[&[1], &[3]]);
             replay_on_any_host(

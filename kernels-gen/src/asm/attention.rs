@@ -13,7 +13,7 @@ use super::kv_elements;
 use super::prefetch;
 use super::regs::{PARAMS, Regs};
 use super::vector::{Address, Fma, Lanes, Vector, VectorOperand, Vectors, Width};
-use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, SCORE_STRIDE};
+use crate::ukernel::{BLOCKS_AHEAD, MicroKernel, QueryHeads, SCORE_STRIDE};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{AsmRegister64, CodeAssembler, qword_ptr};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
@@ -71,8 +71,8 @@ fn adds_values(ukernel: MicroKernel, width: Width) -> bool {
 struct ScoreTile<'c> {
     elem: KvFormat,
     head_dim: usize,
-    group: usize,
-    /// Query heads.
+    queries: QueryHeads,
+    /// Query heads of a tile.
     heads: usize,
     blocks: KeyBlocks,
     /// Bytes into the keys, and into the queries.
@@ -87,7 +87,7 @@ struct ScoreTile<'c> {
 }
 
 fn score(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<(), IcedError> {
-    let MicroKernel::Score { elem, head_dim, group, scale } = ukernel else { return Ok(()) };
+    let MicroKernel::Score { elem, head_dim, queries, scale } = ukernel else { return Ok(()) };
     let heads = match width {
         Width::Half => 2,
         Width::Full => 4,
@@ -100,7 +100,7 @@ fn score(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<()
     let tile = ScoreTile {
         elem,
         head_dim,
-        group,
+        queries,
         heads,
         blocks: KeyBlocks::new(&mut regs, width),
         place: regs.general(),
@@ -114,7 +114,7 @@ fn score(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<()
     regs.save(v.a)?;
     constants.load(v)?;
     tile.blocks.walk(v, |v, keys, blocks| {
-        (0..group).step_by(heads).try_for_each(|first| tile.heads(v, keys, blocks, first))
+        (0..queries.rows()).step_by(heads).try_for_each(|first| tile.heads(v, keys, blocks, first))
     })?;
     regs.restore_and_return(v.a)?;
     constants.finish(v)
@@ -129,12 +129,13 @@ impl ScoreTile<'_> {
         blocks: usize,
         first: usize,
     ) -> Result<(), IcedError> {
-        let heads = (self.group - first).min(self.heads);
+        let rows = self.queries.rows();
+        let heads = (rows - first).min(self.heads);
         let phases = keys.len();
         // Accumulators of a vector of keys and a head that are in registers at once.
         let sums: Vec<_> = self.sums.chunks(4 / phases).take(heads * phases).collect();
         for phase in 0..phases {
-            let pass = (first / self.heads * phases + phase, phases * self.group.div_ceil(self.heads));
+            let pass = (first / self.heads * phases + phase, phases * rows.div_ceil(self.heads));
             self.blocks.prefetch(v.a, blocks, self.elem.plane_bytes(self.head_dim), pass)?;
             sums.concat().iter().try_for_each(|sum| v.zero(*sum))?;
             self.products(v, keys, &sums, first, phase)?;
@@ -185,7 +186,8 @@ impl ScoreTile<'_> {
             }
             for (head, sums) in sums.chunks(keys.len()).enumerate() {
                 let query = Address::at(PARAMS[1]) + self.element;
-                v.broadcast(self.query, query + ((first + head) * self.head_dim + element) * 4)?;
+                let place = self.queries.place(first + head, self.head_dim);
+                v.broadcast(self.query, query + (place + element * 4))?;
                 for (sums, key) in sums.iter().zip(&self.key) {
                     v.fma(Fma::F231, sums[d], *key, self.query)?;
                 }
@@ -199,7 +201,7 @@ impl ScoreTile<'_> {
 }
 
 fn value(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<(), IcedError> {
-    let MicroKernel::Value { elem, head_dim, group } = ukernel else { return Ok(()) };
+    let MicroKernel::Value { elem, head_dim, queries } = ukernel else { return Ok(()) };
     // Vectors of columns.
     let tile_vectors = match width {
         Width::Half => 2,
@@ -222,18 +224,18 @@ fn value(a: &mut CodeAssembler, ukernel: MicroKernel, width: Width) -> Result<()
     v.a.imul_3(first, first, 4)?;
     v.a.imul_3(end, end, 4)?;
     let row_bytes = elem.elements_bytes(head_dim);
-    let head_tiles = group.div_ceil(VALUE_HEADS);
+    let head_tiles = queries.rows().div_ceil(VALUE_HEADS);
     let passes = head_dim.div_ceil(tile_vectors * width.lanes()) * head_tiles;
     for (number, start) in (0..head_dim).step_by(tile_vectors * width.lanes()).enumerate() {
         let vectors = ((head_dim - start) / width.lanes()).min(tile_vectors);
         let columns = &columns[..vectors];
-        for first_head in (0..group).step_by(VALUE_HEADS) {
-            let heads = (group - first_head).min(VALUE_HEADS);
+        for first_head in (0..queries.rows()).step_by(VALUE_HEADS) {
+            let heads = (queries.rows() - first_head).min(VALUE_HEADS);
             let pass = number * head_tiles + first_head / VALUE_HEADS;
             let sums = &sums[..heads * vectors];
             let place = |sum: usize| {
                 let column = start + sum % vectors * width.lanes();
-                Address::at(o) + ((first_head + sum / vectors) * head_dim + column) * 4
+                Address::at(o) + (queries.place(first_head + sum / vectors, head_dim) + column * 4)
             };
             for (number, sum) in sums.iter().enumerate() {
                 v.load(*sum, place(number))?;

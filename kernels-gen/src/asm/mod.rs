@@ -183,7 +183,7 @@ pub fn assemble(wide: &AsmKernel, ukernel: &MicroKernel) -> Result<Vec<u8>, Asse
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ukernel::TileOrder;
+    use crate::ukernel::{QueryHeads, TileOrder};
     use crate::ukernel::gemm_bf16::Shape;
     use crate::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
     use crate::ukernel::gemm_tiles::{Strip, TileElement, TileShapes};
@@ -234,14 +234,15 @@ mod tests {
             let multiple = elem.descriptor().head_multiple;
             let shapes = (1..=9).flat_map(|group| [(8_usize, group), (80, group), (96, group), (128, group)]);
             for (head_dim, group) in shapes.filter(|(head_dim, _)| head_dim.is_multiple_of(multiple)) {
+                let queries = QueryHeads::of_token(group);
                 ukernels.extend(match elem.is_scaled() {
                     true => [
                         MicroKernel::IntegerScore { elem, head_dim, group },
                         MicroKernel::IntegerValue { elem, head_dim, group, stride: group * head_dim * 4 },
                     ],
                     false => [
-                        MicroKernel::Score { elem, head_dim, group, scale: 0 },
-                        MicroKernel::Value { elem, head_dim, group },
+                        MicroKernel::Score { elem, head_dim, queries, scale: 0 },
+                        MicroKernel::Value { elem, head_dim, queries },
                     ],
                 });
                 ukernels.push(MicroKernel::Weights { group });

@@ -11,18 +11,21 @@
 //!
 //! A tile's consecutive tokens of one sequence (a run) go through a segment together, a few blocks at a time,
 //! so that blocks are in L1 for all of them but the first. Every token takes only blocks that it sees, in
-//! ascending order: the order of arithmetic is that of a token alone.
+//! ascending order: the order of arithmetic is that of a token alone. Tokens that see the same blocks share
+//! their loads, a few of them in a call of a micro-kernel.
 //!
 //! In small batches items are runs, of any number of sequences: each reads its sequence's keys and values
 //! once, as a drafted text's tokens do.
 
+use super::attention_calls::CallSpan;
 use super::attention_items::{
     AttentionSplit, ItemSegment, block_of, each_run, first_in_view, last_in_view, longest_run, run_from,
     segment_of,
 };
 use super::attention_scratch::{AttentionScratch, areas, splits};
 use super::attention_ukernels::{
-    cap_ukernel, combine_ukernel, group, query_ukernel, score_ukernel, value_ukernel, weights_ukernel,
+    cap_ukernel, combine_ukernel, group, query_ukernel, score_ukernel, tokens_per_call, value_ukernel,
+    weights_ukernel,
 };
 use crate::cx::Cx;
 use crate::emit::Emit;
@@ -37,8 +40,6 @@ use kernmill_plan::format::BLOCK;
 use kernmill_plan::kv::{BLOCK_TOKENS, hadamard_block};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
 
-/// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
-const CALL_BYTES: usize = 8 << 10;
 /// Bytes of a list of a segment's blocks.
 pub(super) const LIST: usize = BLOCKS_AHEAD * 8;
 /// Items per worker below which tokens are handed out one by one.
@@ -233,44 +234,30 @@ impl<'a> TokenRun<'a> {
         TokenView { from, to, first, end }
     }
 
-    /// Calls `body` for a few blocks at a time, then for each token, with those of these blocks that the
-    /// token sees.
-    fn each_call(
-        &self,
-        e: &mut Emit,
-        segment: &ContextSegment,
-        body: impl FnOnce(&mut Emit, Value, &TokenView, Value, Value),
-    ) {
-        let geometry = &self.body.geometry;
-        let element = geometry.formats.k.elements_bytes(2).max(geometry.formats.v.elements_bytes(2));
-        let blocks = (CALL_BYTES / (BLOCK_TOKENS * geometry.head_dim * element / 2)).max(1) as i64;
-        e.for_range(segment.first, segment.end, blocks, |e, first| {
-            let end = e.add_imm(first, blocks);
-            self.each_token(e, |e, token| {
-                let view = self.view(e, segment, token);
-                let first = e.b.ins().smax(first, view.first);
-                let end = e.b.ins().smin(end, view.end);
-                let some = e.icmp(IntCC::SignedLessThan, first, end);
-                e.if_then(some, |e| body(e, token, &view, first, end));
-            });
-        });
-    }
-
     /// Scores, maximum, exponentials, sum and weighted values of all tokens in one segment.
     fn segment(&self, e: &mut Emit, segment: &ContextSegment) {
         let keys = self.cx.body_scratch(e, self.areas.planes);
         let values = e.add_imm(keys, LIST as i64);
-        self.each_call(e, segment, |e, token, _, first, end| {
-            let q = match query_ukernel(self.body) {
-                Some(_) => self.rounded_query(e, token),
-                None => self.query(e, token),
-            };
-            let entry = e.b.ins().isub(first, segment.first);
-            let keys = e.at(keys, entry, 8);
-            let scores = self.scores(e, segment, token, first);
-            let blocks = e.b.ins().isub(end, first);
-            e.call(self.cx.ukernel(score_ukernel(self.body)), &[keys, q, scores, blocks]);
-        });
+        let stride = self.cx.vals[self.body.q].stride();
+        let (together, is_rounded) = (tokens_per_call(self.body), query_ukernel(self.body).is_some());
+        let tokens_at_once = if is_rounded { 1 } else { together };
+        self.each_call(
+            e,
+            segment,
+            tokens_at_once,
+            false,
+            |e, tokens, &CallSpan { token, first, blocks, .. }| {
+                let q = match is_rounded {
+                    true => self.rounded_query(e, token),
+                    false => self.query(e, token),
+                };
+                let entry = e.b.ins().isub(first, segment.first);
+                let keys = e.at(keys, entry, 8);
+                let scores = self.scores(e, segment, token, first);
+                let ukernel = score_ukernel(self.body, tokens, stride);
+                e.call(self.cx.ukernel(ukernel), &[keys, q, scores, blocks]);
+            },
+        );
         self.each_token(e, |e, token| {
             let view = self.view(e, segment, token);
             let some = e.icmp(IntCC::SignedLessThan, view.first, view.end);
@@ -279,15 +266,20 @@ impl<'a> TokenRun<'a> {
         if weights_ukernel(self.body).is_some() {
             return self.integer_values(e, segment);
         }
-        self.each_call(e, segment, |e, token, view, first, end| {
-            let entry = e.b.ins().isub(first, segment.first);
-            let rows = e.at(values, entry, 8);
-            let values = self.values(e, token, segment.index);
-            let blocks = e.b.ins().isub(end, first);
-            let weights = self.scores(e, segment, token, first);
-            let (from, to) = self.columns(e, view, first, blocks);
-            e.call(self.cx.ukernel(value_ukernel(self.body)), &[rows, weights, values, blocks, from, to]);
-        });
+        self.each_call(
+            e,
+            segment,
+            together,
+            true,
+            |e, tokens, &CallSpan { token, first, blocks, columns }| {
+                let entry = e.b.ins().isub(first, segment.first);
+                let rows = e.at(values, entry, 8);
+                let values = self.values(e, token, segment.index);
+                let weights = self.scores(e, segment, token, first);
+                let ukernel = self.cx.ukernel(value_ukernel(self.body, tokens));
+                e.call(ukernel, &[rows, weights, values, blocks, columns.0, columns.1]);
+            },
+        );
     }
 
     /// A token's queries of the head's group.

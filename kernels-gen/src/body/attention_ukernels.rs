@@ -2,22 +2,40 @@
 
 use crate::expr::{Binary, Expr, Unary};
 use crate::kernel::AttentionBody;
-use crate::ukernel::MicroKernel;
 use crate::ukernel::map::Map;
-use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry};
+use crate::ukernel::{MicroKernel, QueryHeads};
+use kernmill_plan::kv::{BLOCK_TOKENS, KvGeometry, KvPair};
+
+/// Query heads of a tile of the micro-kernels.
+const TILE_HEADS: usize = 4;
 
 /// Query heads that share a KV head.
 pub(super) fn group(body: &AttentionBody) -> usize {
     body.heads / body.geometry.kv_heads
 }
 
-pub(super) fn score_ukernel(body: &AttentionBody) -> MicroKernel {
-    let KvGeometry { formats, head_dim, .. } = body.geometry;
-    match formats.k.is_scaled() {
-        true => MicroKernel::IntegerScore { elem: formats.k, head_dim, group: group(body) },
+/// Tokens whose queries share the loads of keys and values in a call, where they see the same ones: as many
+/// as make whole tiles of query heads, which have four. A larger group fills tiles by itself.
+pub(super) fn tokens_per_call(body: &AttentionBody) -> usize {
+    if group(body) < TILE_HEADS { TILE_HEADS.min(body.tile_tokens) } else { 1 }
+}
+
+/// The micro-kernel of scores of so many tokens. The rows of queries are `stride` bytes apart.
+pub(super) fn score_ukernel(body: &AttentionBody, tokens: usize, stride: usize) -> MicroKernel {
+    let KvGeometry { formats: KvPair { k: elem, .. }, head_dim, .. } = body.geometry;
+    match elem.is_scaled() {
+        true => MicroKernel::IntegerScore { elem, head_dim, group: group(body) },
         false => {
-            MicroKernel::Score { elem: formats.k, head_dim, group: group(body), scale: body.scale.bits() }
+            let queries = queries(body, tokens, stride);
+            MicroKernel::Score { elem, head_dim, queries, scale: body.scale.bits() }
         }
+    }
+}
+
+fn queries(body: &AttentionBody, tokens: usize, stride: usize) -> QueryHeads {
+    match tokens {
+        1 => QueryHeads::of_token(group(body)),
+        _ => QueryHeads { group: group(body), tokens, stride },
     }
 }
 
@@ -38,14 +56,13 @@ pub(super) fn query_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
     Some(MicroKernel::Query { head_dim, group: group(body), zero, scale })
 }
 
-pub(super) fn value_ukernel(body: &AttentionBody) -> MicroKernel {
-    let KvGeometry { formats, head_dim, .. } = body.geometry;
-    match formats.v.is_scaled() {
-        true => {
-            let stride = body.max_segments * group(body) * head_dim * 4;
-            MicroKernel::IntegerValue { elem: formats.v, head_dim, group: group(body), stride }
-        }
-        false => MicroKernel::Value { elem: formats.v, head_dim, group: group(body) },
+/// The micro-kernel of weighted values of so many tokens.
+pub(super) fn value_ukernel(body: &AttentionBody, tokens: usize) -> MicroKernel {
+    let KvGeometry { formats: KvPair { v: elem, .. }, head_dim, .. } = body.geometry;
+    let stride = body.max_segments * group(body) * head_dim * 4;
+    match elem.is_scaled() {
+        true => MicroKernel::IntegerValue { elem, head_dim, group: group(body), stride },
+        false => MicroKernel::Value { elem, head_dim, queries: queries(body, tokens, stride) },
     }
 }
 
@@ -58,15 +75,19 @@ pub(super) fn combine_ukernel(body: &AttentionBody) -> MicroKernel {
     MicroKernel::Combine { head_dim: body.geometry.head_dim, group: group(body), sinks: body.sinks.is_some() }
 }
 
-/// Micro-kernels that the body calls.
-pub fn ukernels(body: &AttentionBody) -> Vec<MicroKernel> {
+/// Micro-kernels that the body calls. The rows of queries are `stride` bytes apart.
+pub fn ukernels(body: &AttentionBody, stride: usize) -> Vec<MicroKernel> {
     let mut ukernels = vec![
-        score_ukernel(body),
+        score_ukernel(body, 1, stride),
         MicroKernel::Softmax,
-        value_ukernel(body),
+        value_ukernel(body, 1),
         combine_ukernel(body),
         MicroKernel::Quantize,
     ];
+    let tokens = tokens_per_call(body);
+    if tokens > 1 {
+        ukernels.extend([score_ukernel(body, tokens, stride), value_ukernel(body, tokens)]);
+    }
     ukernels.extend(cap_ukernel(body));
     ukernels.extend(query_ukernel(body));
     ukernels.extend(weights_ukernel(body));

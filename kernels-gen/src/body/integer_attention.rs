@@ -33,7 +33,7 @@ impl TokenRun<'_> {
         let zero = e.i64(0);
         let weights = self.scores(e, segment, zero, segment.first);
         let values = self.values(e, zero, segment.index);
-        let value = self.cx.ukernel(value_ukernel(self.body));
+        let value = self.cx.ukernel(value_ukernel(self.body, 1));
         e.for_range(segment.first, segment.end, VALUE_BLOCKS as i64, |e, first| {
             let before = e.b.ins().isub(first, segment.first);
             let (rows, weights) = (e.at(lists, before, 8), e.at(weights, before, WEIGHTS));

@@ -3,6 +3,7 @@
 
 mod adapters;
 mod attention;
+mod attention_calls;
 mod attention_items;
 mod attention_scratch;
 mod attention_ukernels;
@@ -87,7 +88,7 @@ pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
         Body::ExpertDown { input, mat, rows_per_item, .. } => {
             dots(&MatrixPart::down(mat, *rows_per_item), rows(input))
         }
-        Body::Attention(body) => ukernels.extend(attention_ukernels::ukernels(body)),
+        Body::Attention(body) => ukernels.extend(attention_ukernels::ukernels(body, vals[body.q].stride())),
     }
     if let Tiling::Gemm { products, .. } = kernel.tiling {
         match &kernel.body {

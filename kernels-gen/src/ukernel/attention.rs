@@ -1,16 +1,17 @@
-//! Attention's inner tiles over KV blocks of 16 tokens and one KV head, for a group of query heads.
+//! Attention's inner tiles over KV blocks of 16 tokens and one KV head, for a group of query heads of one or
+//! more tokens ([`QueryHeads`]).
 //!
 //! Both take a list of pointers to the same plane of consecutive blocks, which lie apart in memory. Versions
 //! may prefetch from the pointer [`BLOCKS_AHEAD`] behind each of them, because the CPU does not find blocks
 //! that lie apart itself.
 //!
 //! - score: `fn(k: *const *const u8, q: *const f32, out: *mut f32, blocks: u64)`: each `k[b]` is
-//!   `[head_dim][16]`, `q` `[group][head_dim]`; `out[g][16 * b..]`, rows [`SCORE_STRIDE`] bytes apart,
-//!   receives 16 scaled scores ("dot4" per key) of each block.
+//!   `[head_dim][16]`, `q` of each token `[group][head_dim]`; `out[g][16 * b..]` of each query, rows
+//!   [`SCORE_STRIDE`] bytes apart, receives 16 scaled scores ("dot4" per key) of each block.
 //! - value: `fn(v: *const *const u8, p: *const f32, o: *mut f32, blocks: u64, first: u64, end: u64)`: each
 //!   `v[b]` is `[16][head_dim]`; for tokens `first..end`, counted from the first block on, ascending,
-//!   `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` is
-//!   `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the first
+//!   `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` of each
+//!   token is `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the first
 //!   block and ends in the last.
 
 use crate::emit::{Emit, LANES};
@@ -19,6 +20,7 @@ use cranelift_codegen::ir::{InstBuilder, Value};
 use kernmill_plan::format::LINE;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 use kernmill_plan::numeric::ATTENTION_SEGMENT;
+use std::fmt;
 
 /// Bytes between the score rows of two query heads: one segment of f32, and a line more, so that a column of
 /// many rows spreads over the sets of a cache.
@@ -27,6 +29,44 @@ pub const SCORE_STRIDE: usize = ATTENTION_SEGMENT * 4 + LINE;
 /// While scores are computed, the segment's values are fetched, and with the values the keys of the segment
 /// that comes next. So memory has work all the time; and both fit in L2.
 pub const BLOCKS_AHEAD: usize = ATTENTION_SEGMENT / BLOCK_TOKENS;
+
+/// Query heads that read the same keys and values: a group of each of one or more tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QueryHeads {
+    /// Query heads of a token.
+    pub group: usize,
+    /// Tokens.
+    pub tokens: usize,
+    /// Bytes from the first head of a token to that of the next one, in f32 rows of `head_dim`.
+    pub stride: usize,
+}
+
+impl QueryHeads {
+    /// Those of one token.
+    pub fn of_token(group: usize) -> QueryHeads {
+        QueryHeads { group, tokens: 1, stride: 0 }
+    }
+
+    /// How many query heads there are in all.
+    pub fn rows(self) -> usize {
+        self.tokens * self.group
+    }
+
+    /// Bytes from the first query head to another one.
+    pub fn place(self, row: usize, head_dim: usize) -> usize {
+        row / self.group * self.stride + row % self.group * head_dim * 4
+    }
+}
+
+impl fmt::Display for QueryHeads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let QueryHeads { group, tokens, stride } = self;
+        match tokens {
+            1 => write!(f, "g{group}"),
+            _ => write!(f, "g{group}x{tokens}_b{stride}"),
+        }
+    }
+}
 
 /// Vectors of columns that are accumulated together.
 const VALUE_VECTORS: usize = 2;
@@ -56,11 +96,22 @@ pub(super) fn each_block(
     });
 }
 
-pub fn score(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, group: usize, scale: f32) {
+pub fn score(
+    e: &mut Emit,
+    params: &[Value],
+    elem: KvFormat,
+    head_dim: usize,
+    queries: QueryHeads,
+    scale: f32,
+) {
     let (q, out) = (params[1], params[2]);
     each_block(e, params[0], params[3], |e, block, k| {
         let out = e.at(out, block, BLOCK_TOKENS * 4);
-        score_block(e, [k, q, out], elem, head_dim, group, scale);
+        e.for_count(queries.tokens, |e, token| {
+            let q = e.at(q, token, queries.stride);
+            let out = e.at(out, token, queries.group * SCORE_STRIDE);
+            score_block(e, [k, q, out], elem, head_dim, queries.group, scale);
+        });
     });
 }
 
@@ -107,7 +158,7 @@ fn score_block(
     });
 }
 
-pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, group: usize) {
+pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, queries: QueryHeads) {
     let (p, o, first, end) = (params[1], params[2], params[4], params[5]);
     each_block(e, params[0], params[3], |e, block, v| {
         let (zero, all) = (e.i64(0), e.i64(BLOCK_TOKENS as i64));
@@ -117,7 +168,11 @@ pub fn value(e: &mut Emit, params: &[Value], elem: KvFormat, head_dim: usize, gr
         let end = e.b.ins().isub(end, before);
         let end = e.b.ins().smin(end, all);
         let p = e.at(p, before, 4);
-        value_block(e, [v, p, o], first, end, elem, head_dim, group);
+        e.for_count(queries.tokens, |e, token| {
+            let p = e.at(p, token, queries.group * SCORE_STRIDE);
+            let o = e.at(o, token, queries.stride);
+            value_block(e, [v, p, o], first, end, elem, head_dim, queries.group);
+        });
     });
 }
 

@@ -10,7 +10,7 @@ use super::gemm_bf16::{self, GROUP, ROW_BYTES};
 use super::gemm_q8::{CHUNK_BLOCKS, Decoded, DotStep, Overlap};
 use super::gemm_tiles::{PANEL_ROWS, Strip, TileElement};
 use super::param::{Amount, Param, Region, RowPointers};
-use super::{BLOCKS_AHEAD, QueryLayout, SCORE_STRIDE, ValueScratch, WEIGHTS, gemm_tiles};
+use super::{BLOCKS_AHEAD, QueryHeads, QueryLayout, SCORE_STRIDE, ValueScratch, WEIGHTS, gemm_tiles};
 use kernmill_plan::format::{BLOCK, LINE, SUPERBLOCK, TILE_ROWS, WeightFormat};
 use kernmill_plan::kv::{BLOCK_TOKENS, KvFormat};
 
@@ -127,11 +127,11 @@ pub fn gemm_strip(strip: Strip) -> Vec<Param> {
     ]
 }
 
-pub fn score(elem: KvFormat, head_dim: usize, group: usize) -> Vec<Param> {
+pub fn score(elem: KvFormat, head_dim: usize, queries: QueryHeads) -> Vec<Param> {
     vec![
         planes(elem, head_dim, None),
-        Param::Read(Region::new(group * head_dim * 4)),
-        Param::Write(Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(group, SCORE_STRIDE)),
+        Param::Read(heads(head_dim, queries)),
+        Param::Write(Region::new(Amount::times(3, BLOCK_TOKENS * 4)).times(queries.rows(), SCORE_STRIDE)),
         Param::Number,
     ]
 }
@@ -210,6 +210,11 @@ fn dot(format: WeightFormat, k: usize, tokens: usize, row_bytes: usize) -> Vec<P
     ]
 }
 
+/// A row of `head_dim` f32 for each of the queries.
+fn heads(head_dim: usize, QueryHeads { group, tokens, stride }: QueryHeads) -> Region {
+    Region::new(group * head_dim * 4).times(tokens, stride)
+}
+
 /// Keys or values of as many blocks as parameter 3 says.
 fn planes(elem: KvFormat, head_dim: usize, tokens: Option<(usize, usize)>) -> Param {
     let bytes = elem.plane_bytes(head_dim);
@@ -217,13 +222,13 @@ fn planes(elem: KvFormat, head_dim: usize, tokens: Option<(usize, usize)>) -> Pa
 }
 
 /// Tokens `first..end`, parameters 4 and 5, of the values and of each head's weights.
-pub fn value(elem: KvFormat, head_dim: usize, group: usize) -> Vec<Param> {
+pub fn value(elem: KvFormat, head_dim: usize, queries: QueryHeads) -> Vec<Param> {
     let tokens = Amount { terms: vec![(5, 4), (4, -4)], ..Amount::default() };
-    let weights = Region::new(tokens).starting_at(Amount::times(4, 4)).times(group, SCORE_STRIDE);
+    let weights = Region::new(tokens).starting_at(Amount::times(4, 4)).times(queries.rows(), SCORE_STRIDE);
     vec![
         planes(elem, head_dim, Some((4, 5))),
         Param::Read(weights),
-        Param::Update(Region::new(group * head_dim * 4)),
+        Param::Update(heads(head_dim, queries)),
         Param::Number,
         Param::Number,
         Param::Number,
@@ -248,7 +253,8 @@ mod tests {
         assert_eq!(weights.pieces(&args), [(0, bytes), (tile, bytes)]);
         assert_eq!(weights.pieces(&[0; 6]), []);
 
-        let contract = MicroKernel::Value { elem: KvFormat::F16, head_dim: 64, group: 1 }.contract();
+        let queries = QueryHeads::of_token(1);
+        let contract = MicroKernel::Value { elem: KvFormat::F16, head_dim: 64, queries }.contract();
         let Param::Rows(values) = &contract[0] else { panic!("{contract:?}") };
         assert_eq!(values.pieces(&[0, 0, 0, 2, 3, 7]), [3 * 128..7 * 128, 0..0]);
         assert_eq!(values.pieces(&[0, 0, 0, 3, 15, 33]), [15 * 128..2048, 0..2048, 0..128]);

@@ -22,7 +22,7 @@ mod quantize;
 mod rms_norm;
 mod softmax;
 
-pub use attention::{BLOCKS_AHEAD, SCORE_STRIDE};
+pub use attention::{BLOCKS_AHEAD, QueryHeads, SCORE_STRIDE};
 pub use attention_integers::{QueryLayout, VALUE_BLOCKS, ValueScratch, WEIGHTS};
 pub use dot_q8::{TILES_PER_CALL, TileOrder};
 
@@ -150,11 +150,11 @@ micro_kernels! { |e, params, vnni|
         => ("tiles_off"),
         Vec::new(),
         {};
-    /// Scores of `group` queries against blocks of 16 keys. `scale` holds the f32's bits.
-    Score { elem: KvFormat, head_dim: usize, group: usize, scale: u32 }
-        => ("score_{elem:?}_d{head_dim}_g{group}_s{scale:08x}"),
-        contract::score(elem, head_dim, group),
-        attention::score(e, params, elem, head_dim, group, f32::from_bits(scale));
+    /// Scores of queries against blocks of 16 keys. `scale` holds the f32's bits.
+    Score { elem: KvFormat, head_dim: usize, queries: QueryHeads, scale: u32 }
+        => ("score_{elem:?}_d{head_dim}_{queries}_s{scale:08x}"),
+        contract::score(elem, head_dim, queries),
+        attention::score(e, params, elem, head_dim, queries, f32::from_bits(scale));
     /// Rounds `group` queries for `IntegerScore`s. `zero` is that of the keys' words, `scale` holds the f32's
     /// bits.
     Query { head_dim: usize, group: usize, zero: i32, scale: u32 }
@@ -166,11 +166,11 @@ micro_kernels! { |e, params, vnni|
         => ("score_{elem:?}_d{head_dim}_g{group}"),
         contract::integer_score(elem, head_dim, group),
         attention_integers::score(e, params, elem, head_dim, group, vnni);
-    /// Adds weighted values of blocks to `group` outputs.
-    Value { elem: KvFormat, head_dim: usize, group: usize }
-        => ("value_{elem:?}_d{head_dim}_g{group}"),
-        contract::value(elem, head_dim, group),
-        attention::value(e, params, elem, head_dim, group);
+    /// Adds weighted values of blocks to outputs of such queries.
+    Value { elem: KvFormat, head_dim: usize, queries: QueryHeads }
+        => ("value_{elem:?}_d{head_dim}_{queries}"),
+        contract::value(elem, head_dim, queries),
+        attention::value(e, params, elem, head_dim, queries);
     /// Makes weights of the scores of `group` query heads, rounded for `IntegerValue`s.
     Weights { group: usize }
         => ("weights_g{group}"),

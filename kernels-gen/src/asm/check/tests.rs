@@ -4,7 +4,7 @@ use super::{SafetyRule, check};
 use crate::asm;
 use crate::ukernel::gemm_q8::{Decoded, Overlap};
 use crate::ukernel::param::{Param, Region, TileState};
-use crate::ukernel::{MicroKernel, TileOrder};
+use crate::ukernel::{MicroKernel, QueryHeads, TileOrder};
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     CodeAssembler, al, byte_ptr, dword_ptr, eax, ecx, esp, ptr, qword_ptr, r10, r12, rax, rbp, rbx, rcx, rdi,
@@ -71,14 +71,15 @@ fn every_wide_version_passes_in_every_shape() {
         let multiple = elem.descriptor().head_multiple;
         let shapes = [(16_usize, 1), (64, 8), (64, 3), (96, 9), (128, 5), (80, 4)];
         for (head_dim, group) in shapes.into_iter().filter(|(d, _)| d.is_multiple_of(multiple)) {
+            let queries = QueryHeads { group, tokens: 1 + group % 3, stride: head_dim * 64 };
             ukernels.extend(match elem.is_scaled() {
                 true => [
                     MicroKernel::IntegerScore { elem, head_dim, group },
                     MicroKernel::IntegerValue { elem, head_dim, group, stride: 4096 },
                 ],
                 false => [
-                    MicroKernel::Score { elem, head_dim, group, scale: 0x3f00_0000 },
-                    MicroKernel::Value { elem, head_dim, group },
+                    MicroKernel::Score { elem, head_dim, queries, scale: 0x3f00_0000 },
+                    MicroKernel::Value { elem, head_dim, queries },
                 ],
             });
             ukernels.push(MicroKernel::Weights { group });
