@@ -261,7 +261,7 @@ pub struct AttentionBody {
     pub max_segments: usize,
     /// f32 `[heads]` sinks.
     pub sinks: Option<OperandId>,
-    /// Output, f32 or q8 `[heads * head_dim]`.
+    /// Output, f32 or q8 `[heads * v_head_dim]`.
     pub out: ValId,
     /// Where the output is q8: its rows in f32 too.
     pub lora_input: Option<StoreRow>,

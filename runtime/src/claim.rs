@@ -160,7 +160,8 @@ mod tests {
 
     /// GPT-OSS-20B: 24 layers, every second one with a window of 128.
     fn gpt_oss_20b(format: KvFormat) -> KvLayers {
-        let geometry = KvGeometry { kv_heads: 8, head_dim: 64, formats: KvPair::both(format) };
+        let geometry =
+            KvGeometry { kv_heads: 8, head_dim: 64, v_head_dim: 64, formats: KvPair::both(format) };
         let layer = |n: u32| match n % 2 {
             0 => KvLayer { kind: LayerKind::Sliding, window: Some(128) },
             _ => KvLayer { kind: LayerKind::Full, window: None },

@@ -21,7 +21,10 @@ fn formats() -> Vec<KvFormats> {
 
 fn fits(shape: &ModelShape, kv: &KvFormats) -> bool {
     let formats = [kv.full.k, kv.full.v, kv.sliding.k, kv.sliding.v];
-    formats.into_iter().all(|format| shape.head_dim.is_multiple_of(format.descriptor().head_multiple))
+    formats.into_iter().all(|format| {
+        let multiple = format.descriptor().head_multiple;
+        shape.head_dim.is_multiple_of(multiple) && shape.v_head_dim.is_multiple_of(multiple)
+    })
 }
 
 #[test]
@@ -91,6 +94,7 @@ fn groups_of_all_sizes_give_the_interpreters_bits() {
             heads: 2 * group,
             kv_heads: 2,
             head_dim: if group % 2 == 0 { 64 } else { 96 },
+            v_head_dim: if group % 3 == 0 { 32 } else { 96 },
             window: Some(17),
             mlp: Mlp::Dense { inner: 32 },
             ..ModelShape::mini_gpt_oss()

@@ -144,6 +144,7 @@ fn shapes() -> Vec<(&'static str, ModelShape)> {
         ("mini gpt-oss", oss.clone()),
         ("mini llama", ModelShape::mini_llama()),
         ("inputs in f32", ModelShape { f32_input_every: 1, ..ModelShape::mini_llama() }),
+        ("values of other heads", ModelShape { v_head_dim: 64, ..oss.clone() }),
         ("some inputs in f32", ModelShape { f32_input_every: 2, ..ModelShape::mini_llama() }),
         (
             "wide group, many experts",
@@ -152,6 +153,7 @@ fn shapes() -> Vec<(&'static str, ModelShape)> {
                 heads: 8,
                 kv_heads: 1,
                 head_dim: 64,
+                v_head_dim: 64,
                 window: Some(20),
                 mlp: Mlp::Experts { experts: 16, top_k: 4, inner: 96, format: WeightFormat::Mxfp4 },
                 ..oss

@@ -293,7 +293,7 @@ fn panels_for_tiles_give_the_interpreters_bits_on_every_host() {
 #[test]
 fn panels_of_bytes_for_tiles_give_the_interpreters_bits_on_every_host() {
     let llama = ModelShape { layers: 1, ..ModelShape::mini_llama() };
-    let heads = |head_dim| ModelShape { head_dim, ..llama.clone() };
+    let heads = |head_dim| ModelShape { head_dim, v_head_dim: head_dim, ..llama.clone() };
     let plain = Mlp::Experts { experts: 3, top_k: 2, inner: 544, format: WeightFormat::Bf16 };
     let shapes = [
         llama.clone(),

@@ -172,6 +172,7 @@ fn attention_is_softmax() {
                 heads,
                 kv_heads,
                 head_dim,
+                v_head_dim: head_dim,
                 scale: 0.35,
                 softcap: None,
                 causal: true,

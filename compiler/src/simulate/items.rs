@@ -218,7 +218,8 @@ fn attention(
     };
     let tiles = rows.tokens.div_ceil(tile);
     let bytes = (last * body.geometry.token_bytes()) as f64 / (heads * tiles * segments) as f64;
-    let each = compiled.model.attention_mac() * (2 * body.heads / heads * body.geometry.head_dim) as f64;
+    let each = compiled.model.attention_mac()
+        * (body.heads / heads * (body.geometry.head_dim + body.geometry.v_head_dim)) as f64;
     let of_tile = |number: usize| {
         let pairs = (number * tile..rows.tokens.min((number + 1) * tile))
             .map(|token| seen(rows.depth + token + 1))

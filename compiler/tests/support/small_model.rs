@@ -25,8 +25,10 @@ pub struct ModelShape {
     pub heads: usize,
     /// KV heads.
     pub kv_heads: usize,
-    /// Elements per head; `heads * head_dim` is a multiple of 32.
+    /// Elements of a head's queries and keys.
     pub head_dim: usize,
+    /// Elements of a head's values; `heads * v_head_dim` is a multiple of 32.
+    pub v_head_dim: usize,
     /// Longest context.
     pub max_context: usize,
     /// Window of the even layers; `None`: all layers see everything.
@@ -125,6 +127,7 @@ impl ModelShape {
             heads: 4,
             kv_heads: 2,
             head_dim: 32,
+            v_head_dim: 32,
             max_context: 4096,
             window: Some(8),
             extra: Vec::new(),
@@ -180,6 +183,7 @@ impl ModelShape {
             heads: kv_heads * group,
             kv_heads,
             head_dim,
+            v_head_dim: head_dim,
             max_context: 4096,
             window: if rng.one_in(2) { Some(1 + rng.below(24) as u32) } else { None },
             extra: (0..rng.pick(&[0, 0, 1, 2])).map(|_| BLOCK * rng.pick(&[1, 3, 4, 5])).collect(),
@@ -230,6 +234,11 @@ impl ModelShape {
         shape.table = shape.matrix;
         shape.twist.capped_logits = rng.one_in(3);
         shape.twist.gated_layers = rng.one_in(3);
+        // A gate of queries has their columns.
+        if rng.one_in(4) && !shape.twist.gated_attention {
+            let sizes: &[usize] = if group.is_multiple_of(2) { &[16, 48, 64, 80] } else { &[32, 64, 96] };
+            shape.v_head_dim = rng.pick(sizes);
+        }
         shape
     }
 
@@ -315,11 +324,12 @@ impl Model<'_> {
         let rope = RopeParameters::new(s.head_dim, 10000.0, s.rope.clone());
         let head = HeadRotation { rotary_dim: s.head_dim / s.rotary_share, pairs: s.pairs, ..rope.head };
         let rope = Rope { rope: self.b.rope(RopeParameters { head, ..rope }), head };
-        let (q_cols, kv_cols) = (s.heads * s.head_dim, s.kv_heads * s.head_dim);
+        let (q_cols, k_cols, v_cols) =
+            (s.heads * s.head_dim, s.kv_heads * s.head_dim, s.kv_heads * s.v_head_dim);
         let n = self.norm(&name("attn_norm"), x)?;
         let q = self.linear(&name("q"), n, q_cols, s.attention_bias)?;
-        let k = self.linear(&name("k"), n, kv_cols, s.attention_bias)?;
-        let v = self.linear(&name("v"), n, kv_cols, s.attention_bias)?;
+        let k = self.linear(&name("k"), n, k_cols, s.attention_bias)?;
+        let v = self.linear(&name("v"), n, v_cols, s.attention_bias)?;
         let extra = s.extra.iter().map(|cols| self.linear(&name("extra"), n, *cols, s.attention_bias));
         let extra = extra.collect::<Result<Vec<_>, _>>()?;
         let [q, k] = match s.twist.head_norms {
@@ -333,6 +343,7 @@ impl Model<'_> {
             heads: s.heads,
             kv_heads: s.kv_heads,
             head_dim: s.head_dim,
+            v_head_dim: s.v_head_dim,
             scale: 1.0 / (s.head_dim as f32).sqrt(),
             softcap: s.softcap,
             causal: true,

@@ -183,11 +183,11 @@ pub fn assemble(wide: &AsmKernel, ukernel: &MicroKernel) -> Result<Vec<u8>, Asse
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ukernel::{QueryHeads, TileOrder};
     use crate::ukernel::gemm_bf16::Shape;
     use crate::ukernel::gemm_q8::{Decoded, DotStep, Overlap};
     use crate::ukernel::gemm_tiles::{Strip, TileElement, TileShapes};
     use crate::ukernel::map::Map;
+    use crate::ukernel::{QueryHeads, TileOrder};
     use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl};
     use kernmill_plan::format::WeightFormat;
     use kernmill_plan::kv::KvFormat;

@@ -155,7 +155,7 @@ impl<'a> TokenRun<'a> {
         let first = first_in_view(e, body, position);
         let end = (!body.causal).then(|| cx.last_position(e, row));
         let (areas, group) = (areas(body), group(body));
-        let elems = [(areas.values, geometry.head_dim), (areas.maxima, 1), (areas.sums, 1)];
+        let elems = [(areas.values, geometry.v_head_dim), (areas.maxima, 1), (areas.sums, 1)];
         let results = elems.map(|(area, elems)| {
             let own = cx.body_scratch(e, area);
             let Some(split) = split else { return own };
@@ -330,7 +330,7 @@ impl<'a> TokenRun<'a> {
 
     /// A token's weighted values of a segment.
     pub(super) fn values(&self, e: &mut Emit, token: Value, index: Value) -> Value {
-        let bytes = self.group * self.body.geometry.head_dim * 4;
+        let bytes = self.group * self.body.geometry.v_head_dim * 4;
         let values = e.at(self.results[0], token, self.body.max_segments * bytes);
         e.at(values, index, bytes)
     }
@@ -366,7 +366,7 @@ impl<'a> TokenRun<'a> {
     fn softmax(&self, e: &mut Emit, segment: &ContextSegment, token: Value, view: &TokenView) {
         // Zeros of f32 and of i32 have the same bits.
         let values = self.values(e, token, segment.index);
-        floats::zero(e, values, self.group * self.body.geometry.head_dim);
+        floats::zero(e, values, self.group * self.body.geometry.v_head_dim);
         let scores = self.scores(e, segment, token, view.first);
         let blocks = e.b.ins().isub(view.end, view.first);
         if let Some(cap) = cap_ukernel(self.body) {
@@ -405,7 +405,7 @@ impl<'a> TokenRun<'a> {
             }
             None => e.i64(0),
         };
-        let width = self.group * self.body.geometry.head_dim;
+        let width = self.group * self.body.geometry.v_head_dim;
         let row = e.add(self.row, token);
         let row = self.cx.row(e, self.body.out, row);
         let combine = self.cx.ukernel(combine_ukernel(self.body));
@@ -437,7 +437,7 @@ impl<'a> TokenRun<'a> {
     fn turn_back(&self, e: &mut Emit, results: Value, width: usize) {
         let geometry = &self.body.geometry;
         if geometry.formats.v.descriptor().rotated {
-            transform::emit_inverse(e, results, width, hadamard_block(geometry.head_dim));
+            transform::emit_inverse(e, results, width, hadamard_block(geometry.v_head_dim));
         }
     }
 }

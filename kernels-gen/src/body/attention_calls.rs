@@ -4,7 +4,7 @@ use super::attention::{ContextSegment, TokenRun};
 use crate::emit::Emit;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
-use kernmill_plan::kv::BLOCK_TOKENS;
+use kernmill_plan::kv::{BLOCK_TOKENS, KvPlane};
 
 /// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
 const CALL_BYTES: usize = 8 << 10;
@@ -31,8 +31,8 @@ impl TokenRun<'_> {
         body: impl Fn(&mut Emit, usize, &CallSpan),
     ) {
         let geometry = &self.body.geometry;
-        let element = geometry.formats.k.elements_bytes(2).max(geometry.formats.v.elements_bytes(2));
-        let blocks = (CALL_BYTES / (BLOCK_TOKENS * geometry.head_dim * element / 2)).max(1) as i64;
+        let bytes = |plane| geometry.format(plane).elements_bytes(BLOCK_TOKENS * geometry.head_dim(plane));
+        let blocks = (CALL_BYTES / bytes(KvPlane::K).max(bytes(KvPlane::V))).max(1) as i64;
         e.for_range(segment.first, segment.end, blocks, |e, first| {
             let end = e.add_imm(first, blocks);
             let span = |e: &mut Emit, token| {

@@ -21,19 +21,19 @@ pub(super) struct AttentionScratch {
     pub weighing: usize,
     /// Memory of the micro-kernel that adds weighted values up, where they are integers.
     pub adding: usize,
-    /// f32 `[P][segments][group][head_dim]` weighted values, first i32 where they are sums of integers.
+    /// f32 `[P][segments][group][v_head_dim]` weighted values, first i32 where they are sums of integers.
     pub values: usize,
     /// f32 `[P][segments][group]` maxima.
     pub maxima: usize,
     /// f32 `[P][segments][group]` sums.
     pub sums: usize,
-    /// f32 `[group][head_dim]` result before quantisation.
+    /// f32 `[group][v_head_dim]` result before quantisation.
     pub result: usize,
     total: usize,
 }
 
 pub(super) fn areas(body: &AttentionBody) -> AttentionScratch {
-    let (group, head_dim, tokens) = (group(body), body.geometry.head_dim, body.tile_tokens);
+    let (group, v_head_dim, tokens) = (group(body), body.geometry.v_head_dim, body.tile_tokens);
     let parts = if splits(body) { tokens.max(body.geometry.kv_heads) } else { tokens };
     let mut scratch = Scratch::default();
     let planes = scratch.take(3 * BLOCKS_AHEAD * 8);
@@ -42,10 +42,10 @@ pub(super) fn areas(body: &AttentionBody) -> AttentionScratch {
     let integers = weights_ukernel(body).is_some();
     let weighing = scratch.take(if integers { tokens * 3 * group * 4 } else { 0 });
     let adding = scratch.take(if integers { ValueScratch::new(group).bytes } else { 0 });
-    let values = scratch.take(parts * body.max_segments * group * head_dim * 4);
+    let values = scratch.take(parts * body.max_segments * group * v_head_dim * 4);
     let maxima = scratch.take(parts * body.max_segments * group * 4);
     let sums = scratch.take(parts * body.max_segments * group * 4);
-    let result = scratch.take(group * head_dim * 4);
+    let result = scratch.take(group * v_head_dim * 4);
     let total = scratch.used();
     AttentionScratch { planes, queries, scores, weighing, adding, values, maxima, sums, result, total }
 }

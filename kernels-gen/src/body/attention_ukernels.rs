@@ -58,7 +58,7 @@ pub(super) fn query_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
 
 /// The micro-kernel of weighted values of so many tokens.
 pub(super) fn value_ukernel(body: &AttentionBody, tokens: usize) -> MicroKernel {
-    let KvGeometry { formats: KvPair { v: elem, .. }, head_dim, .. } = body.geometry;
+    let KvGeometry { formats: KvPair { v: elem, .. }, v_head_dim: head_dim, .. } = body.geometry;
     let stride = body.max_segments * group(body) * head_dim * 4;
     match elem.is_scaled() {
         true => MicroKernel::IntegerValue { elem, head_dim, group: group(body), stride },
@@ -72,7 +72,11 @@ pub(super) fn weights_ukernel(body: &AttentionBody) -> Option<MicroKernel> {
 }
 
 pub(super) fn combine_ukernel(body: &AttentionBody) -> MicroKernel {
-    MicroKernel::Combine { head_dim: body.geometry.head_dim, group: group(body), sinks: body.sinks.is_some() }
+    MicroKernel::Combine {
+        head_dim: body.geometry.v_head_dim,
+        group: group(body),
+        sinks: body.sinks.is_some(),
+    }
 }
 
 /// Micro-kernels that the body calls. The rows of queries are `stride` bytes apart.

@@ -79,7 +79,7 @@ impl TokenRun<'_> {
     fn weigh_integers(&self, e: &mut Emit, segment: &ContextSegment, token: Value) {
         let (values, factors) = (self.values(e, token, segment.index), self.weighing(e, token));
         let factors = e.add_imm(factors, (2 * self.group * 4) as i64);
-        let head_dim = self.body.geometry.head_dim;
+        let head_dim = self.body.geometry.v_head_dim;
         e.for_count(self.group, |e, g| {
             let (values, factor) = (e.at(values, g, head_dim * 4), e.at(factors, g, 4));
             let factor = e.load_splat(factor, 0);

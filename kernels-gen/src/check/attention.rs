@@ -17,11 +17,12 @@ impl KernelChecker<'_> {
         self.ensure(whole, || format!("{heads} heads for {} KV heads", geometry.kv_heads))?;
         // The micro-kernels take whole vectors of a head.
         self.multiple(geometry.head_dim, TILE_ROWS)?;
-        let n = heads * geometry.head_dim;
+        self.multiple(geometry.v_head_dim, TILE_ROWS)?;
+        let n = heads * geometry.v_head_dim;
         if geometry.formats.v.descriptor().rotated {
-            self.hadamard(n, geometry.head_dim)?;
+            self.hadamard(n, geometry.v_head_dim)?;
         }
-        self.reads(body.q, RowType::F32(n), CountedRows::Tokens)?;
+        self.reads(body.q, RowType::F32(heads * geometry.head_dim), CountedRows::Tokens)?;
         self.ensure(tile_tokens > 0 && max_segments > 0 && window != Some(0), || {
             format!("tiles of {tile_tokens} tokens, {max_segments} segments, a window of {window:?}")
         })?;
@@ -40,7 +41,7 @@ impl KernelChecker<'_> {
         match self.row(body.out)? {
             RowType::Q8(columns) => {
                 self.ensure(columns == n, || format!("{columns} columns of results, expected {n}"))?;
-                self.multiple(group * geometry.head_dim, BLOCK)?;
+                self.multiple(group * geometry.v_head_dim, BLOCK)?;
             }
             RowType::F32(columns) => {
                 self.ensure(columns == n && body.lora_input.is_none(), || {

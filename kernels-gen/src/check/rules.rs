@@ -42,14 +42,18 @@ impl KernelChecker<'_> {
     }
 
     pub(crate) fn geometry(&self, geometry: KvGeometry) -> Checked {
-        let KvGeometry { kv_heads, head_dim, formats } = geometry;
-        let whole = |format: KvFormat| head_dim.is_multiple_of(format.descriptor().head_multiple);
+        let KvGeometry { kv_heads, head_dim, v_head_dim, formats } = geometry;
+        let whole = |head_dim: usize, format: KvFormat| {
+            (1..=limit::HEAD_DIM).contains(&head_dim)
+                && head_dim.is_multiple_of(VECTOR)
+                && head_dim.is_multiple_of(format.descriptor().head_multiple)
+        };
         let legal = (1..=limit::KV_HEADS).contains(&kv_heads)
-            && (1..=limit::HEAD_DIM).contains(&head_dim)
-            && head_dim.is_multiple_of(VECTOR)
-            && whole(formats.k)
-            && whole(formats.v);
-        self.ensure(legal, || format!("{kv_heads} KV heads of {head_dim} elements in {formats}"))
+            && whole(head_dim, formats.k)
+            && whole(v_head_dim, formats.v);
+        self.ensure(legal, || {
+            format!("{kv_heads} KV heads of {head_dim} and {v_head_dim} elements in {formats}")
+        })
     }
 
     /// A matrix and its bias. All tiles of all `experts` are read.

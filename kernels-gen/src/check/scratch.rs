@@ -119,16 +119,19 @@ fn together(part: &MatrixPart) -> usize {
 }
 
 fn of_attention(body: &AttentionBody) -> usize {
-    let (group, head_dim) = (body.heads / body.geometry.kv_heads, body.geometry.head_dim);
+    let (group, v_head_dim) = (body.heads / body.geometry.kv_heads, body.geometry.v_head_dim);
     let planes = (2 * (ATTENTION_SEGMENT / BLOCK_TOKENS) + BLOCKS_AHEAD) * POINTER;
     // A factor of each head's weights.
     let factors = if body.geometry.formats.v.is_scaled() { group * 4 } else { 0 };
     // Of each segment the weighted values, a maximum and a sum.
-    let segment = group * (head_dim + 2) * 4;
+    let segment = group * (v_head_dim + 2) * 4;
     // Rounded queries of a token: a byte for each element, a factor and a sum for each head.
-    let queries = if body.geometry.formats.k.is_scaled() { group * (head_dim + 8) } else { 0 };
+    let queries = match body.geometry.formats.k.is_scaled() {
+        true => group * (body.geometry.head_dim + 8),
+        false => 0,
+    };
     planes
         + body.tile_tokens * (queries + factors)
         + body.tile_tokens * (group * SCORE_STRIDE + body.max_segments * segment)
-        + group * head_dim * 4
+        + group * v_head_dim * 4
 }

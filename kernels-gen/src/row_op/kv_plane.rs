@@ -22,7 +22,7 @@ impl HeadPlane {
         let start = e.add_imm(slot.block, geometry.offset(plane, 0) as i64);
         let start = e.at(start, head, geometry.head_bytes());
         let format = geometry.format(plane);
-        HeadPlane { start, token: slot.token, plane, format, head_dim: geometry.head_dim }
+        HeadPlane { start, token: slot.token, plane, format, head_dim: geometry.head_dim(plane) }
     }
 
     /// Address of the token's element 0, of formats without scales.

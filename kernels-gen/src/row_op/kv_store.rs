@@ -25,7 +25,7 @@ pub struct KvStoreRow<V = ValId, O = OperandId> {
 impl<V, O> KvStoreRow<V, O> {
     pub(super) fn facts(&self) -> RowOpFacts<'_, V> {
         RowOpFacts {
-            head_dim: Some(self.geometry.head_dim),
+            head_dim: Some(self.geometry.head_dim(self.plane)),
             cached: Some(self.plane),
             ..RowOpFacts::on("kv_store", &self.x, None)
         }
@@ -42,7 +42,7 @@ impl RowOpCode for KvStoreRow {
     fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
         let KvStoreRow { x, pool, plane, kind, geometry } = *self;
         check.rows_are(site.rows, CountedRows::Tokens)?;
-        let KvGeometry { kv_heads, head_dim, .. } = geometry;
+        let (kv_heads, head_dim) = (geometry.kv_heads, geometry.head_dim(plane));
         let n = kv_heads.saturating_mul(head_dim);
         match (x, site.item) {
             (RowPlace::Row(x), _) => {
@@ -86,9 +86,9 @@ fn store_row(e: &mut Emit, x: Value, slot: KvSlot, plane: KvPlane, geometry: &Kv
         if format.is_scaled() {
             return kv_integers::store_head(e, x, head, &at, geometry.kv_heads);
         }
-        let source = e.at(x, head, format.elements_bytes(geometry.head_dim));
+        let source = e.at(x, head, format.elements_bytes(at.head_dim));
         let target = at.token_start(e);
-        e.for_count(geometry.head_dim, |e, d| {
+        e.for_count(at.head_dim, |e, d| {
             let source = e.at(source, d, format.elements_bytes(1));
             let target = e.at(target, d, at.element_stride());
             let value = e.load(kv::element_type(format), source, 0);
@@ -104,7 +104,7 @@ fn write_head(e: &mut Emit, x: Value, slot: KvSlot, head: Value, plane: KvPlane,
         return kv_integers::write_head(e, x, &at);
     }
     let (target, stride) = (at.token_start(e), at.element_stride());
-    e.for_count(geometry.head_dim / LANES, |e, i| {
+    e.for_count(at.head_dim / LANES, |e, i| {
         let source = e.at(x, i, LANES * 4);
         let target = e.at(target, i, LANES * stride);
         let value = e.load(F32X4, source, 0);

@@ -191,6 +191,7 @@ fn check_model(model: &ModelInfo) -> Result<(), CheckError> {
     for geometry in [full, sliding] {
         in_range("kv_heads", geometry.kv_heads as u64, least, most::KV_HEADS as u64)?;
         in_range("head_dim", geometry.head_dim as u64, least, most::HEAD_DIM as u64)?;
+        in_range("v_head_dim", geometry.v_head_dim as u64, least, most::HEAD_DIM as u64)?;
     }
     for (layer, l) in layers.iter().enumerate() {
         let legal = match l.kind {

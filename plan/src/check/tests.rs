@@ -30,7 +30,8 @@ fn step(label: &str, operands: Vec<Operand>, reads: &[u32], writes: &[u32]) -> S
 const KERNELS: [(&str, bool); 6] =
     [("embed", true), ("leaf", false), ("attend", true), ("mlp", true), ("norm", true), ("unembed", true)];
 
-const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 1, head_dim: 4, formats: KvPair::both(KvFormat::F32) };
+const GEOMETRY: KvGeometry =
+    KvGeometry { kv_heads: 1, head_dim: 4, v_head_dim: 4, formats: KvPair::both(KvFormat::F32) };
 
 /// The demands of each kernel: rows of 8 bytes for each token, of 16 for each wanted row.
 fn contract(name: &str) -> Contract {

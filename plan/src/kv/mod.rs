@@ -70,8 +70,10 @@ pub enum KvPlane {
 pub struct KvGeometry {
     /// KV heads.
     pub kv_heads: usize,
-    /// Elements per head.
+    /// Elements of a head's keys, and of its queries.
     pub head_dim: usize,
+    /// Elements of a head's values.
+    pub v_head_dim: usize,
     /// Formats of keys and values.
     pub formats: KvPair,
 }
@@ -82,9 +84,17 @@ impl KvGeometry {
         self.formats.of(plane)
     }
 
+    /// Elements of a head in a plane.
+    pub fn head_dim(&self, plane: KvPlane) -> usize {
+        match plane {
+            KvPlane::K => self.head_dim,
+            KvPlane::V => self.v_head_dim,
+        }
+    }
+
     /// Bytes of a plane of one head in a block.
     pub fn plane_bytes(&self, plane: KvPlane) -> usize {
-        self.format(plane).plane_bytes(self.head_dim)
+        self.format(plane).plane_bytes(self.head_dim(plane))
     }
 
     /// Bytes of a head's keys and values in a block.
@@ -117,7 +127,7 @@ impl KvGeometry {
             let line = match (plane, self.format(plane).words()) {
                 (KvPlane::K, Some(_)) => 4,
                 (KvPlane::K, None) => self.format(plane).elements_bytes(1),
-                (KvPlane::V, _) => self.format(plane).elements_bytes(self.head_dim),
+                (KvPlane::V, _) => self.format(plane).elements_bytes(self.v_head_dim),
             };
             for line_of_all in elements.chunks_exact_mut(line * BLOCK_TOKENS) {
                 line_of_all[line * tokens..].fill(0);

@@ -60,7 +60,7 @@ fn roundings_lose_no_more_than_their_bits_say() {
 #[test]
 fn planes_and_heads_lie_behind_each_other() {
     for (k, v) in KvFormat::ALL.into_iter().flat_map(|k| KvFormat::ALL.map(|v| (k, v))) {
-        let geometry = KvGeometry { kv_heads: 3, head_dim: 64, formats: KvPair { k, v } };
+        let geometry = KvGeometry { kv_heads: 3, head_dim: 64, v_head_dim: 64, formats: KvPair { k, v } };
         let mut end = BLOCK_HEADER;
         for head in 0..3 {
             for plane in PLANES {

@@ -17,9 +17,10 @@ impl Engine {
     pub fn kv_layout(&self, identity: &[u8; 32]) -> PayloadLayout {
         let kv = &self.model.kv;
         let mut hash = blake3::Hasher::new();
-        hash.update(b"kernmill kv layout 1").update(identity);
+        hash.update(b"kernmill kv layout 2").update(identity);
         for geometry in [kv.full, kv.sliding] {
-            let sizes = [geometry.kv_heads, geometry.head_dim].map(|size| (size as u64).to_le_bytes());
+            let sizes = [geometry.kv_heads, geometry.head_dim, geometry.v_head_dim];
+            let sizes = sizes.map(|size| (size as u64).to_le_bytes());
             hash.update(sizes.as_flattened());
             // The text of a pair is not that of another.
             hash.update(format!("{};", geometry.formats).as_bytes());

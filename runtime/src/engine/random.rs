@@ -62,12 +62,13 @@ fn random_block(geometry: &KvGeometry, rng: &mut Rng) -> Vec<u8> {
     for head in 0..geometry.kv_heads {
         for plane in [KvPlane::K, KvPlane::V] {
             let format = geometry.format(plane);
+            let head_dim = geometry.head_dim(plane);
             let mut token = || {
-                let elements: Vec<f32> = (0..geometry.head_dim).map(|_| rng.f32() * 2.0 - 1.0).collect();
+                let elements: Vec<f32> = (0..head_dim).map(|_| rng.f32() * 2.0 - 1.0).collect();
                 format.round(&elements)
             };
             let tokens: Vec<KvElements> = (0..BLOCK_TOKENS).map(|_| token()).collect();
-            let bytes = store_plane(format, plane, geometry.head_dim, &tokens);
+            let bytes = store_plane(format, plane, head_dim, &tokens);
             block[geometry.offset(plane, head)..][..bytes.len()].copy_from_slice(&bytes);
         }
     }

@@ -3,7 +3,8 @@ use kernmill_plan::kv::{KvFormat, KvGeometry, KvLayer, KvLayers, KvPair};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-const GEOMETRY: KvGeometry = KvGeometry { kv_heads: 1, head_dim: 2, formats: KvPair::both(KvFormat::F16) };
+const GEOMETRY: KvGeometry =
+    KvGeometry { kv_heads: 1, head_dim: 2, v_head_dim: 2, formats: KvPair::both(KvFormat::F16) };
 const WINDOW: u32 = 20;
 const SHAPE: KvShape = KvShape { context: 120, sequences: 3, chunk: 24, budget: KvBudget::WorstCase };
 

@@ -130,7 +130,7 @@ fn contract(name: &str) -> Option<Contract> {
 }
 
 fn geometry() -> KvGeometry {
-    KvGeometry { kv_heads: 1, head_dim: 2, formats: KvPair::both(KvFormat::F32) }
+    KvGeometry { kv_heads: 1, head_dim: 2, v_head_dim: 2, formats: KvPair::both(KvFormat::F32) }
 }
 
 fn class(max_tokens: u32) -> TokenClass {

@@ -152,6 +152,7 @@ impl Making<'_> {
             heads: self.heads,
             kv_heads: self.kv_heads,
             head_dim,
+            v_head_dim: head_dim,
             scale: 1.0 / (head_dim as f32).sqrt(),
             softcap: None,
             causal: true,

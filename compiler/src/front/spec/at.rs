@@ -126,15 +126,20 @@ impl SpecNode for LoweredNode<'_, '_> {
         })
     }
 
-    fn next_attention(&mut self, kv_heads: usize, head_dim: usize, causal: bool) -> Result<u32> {
+    fn next_attention(&mut self, shape: [usize; 3], causal: bool) -> Result<u32> {
         let (kind, word) = match self.window()?.filter(|_| causal) {
             Some(_) => (LayerKind::Sliding, "with a window"),
             None => (LayerKind::Full, "without a window"),
         };
-        let first = *self.l.attention[kind.index()].get_or_insert((kv_heads, head_dim));
-        if first != (kv_heads, head_dim) {
+        let first = *self.l.attention[kind.index()].get_or_insert(shape);
+        if first != shape {
             let message = format!("attention layers {word} have different heads");
-            let label = format!("expected {} KV heads of {}, as the first one has", first.0, first.1);
+            let [kv_heads, head_dim, v_head_dim] = first;
+            let values = match v_head_dim == head_dim {
+                true => String::new(),
+                false => format!(" and values of {v_head_dim}"),
+            };
+            let label = format!("expected {kv_heads} KV heads of {head_dim}{values}, as the first one has");
             return Err(self.error_at("kv_heads", &message, label));
         }
         self.l.attention_layers += 1;

@@ -28,8 +28,8 @@ pub(crate) struct GraphLowering<'a> {
     pub(super) used_blocks: BTreeSet<&'a str>,
     /// Nodes of the spec so far, each in every layer that has it.
     pub(super) lowered: usize,
-    /// KV heads and head_dim of the attention layers, by kind of layer.
-    pub(crate) attention: [Option<(usize, usize)>; 2],
+    /// KV heads, `head_dim` and `v_head_dim` of the attention layers, by kind of layer.
+    pub(crate) attention: [Option<[usize; 3]>; 2],
     pub(crate) attention_layers: u32,
     /// The value that the model leaves, once a node says which.
     pub(crate) output: Option<ValueId>,

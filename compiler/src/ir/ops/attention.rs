@@ -31,8 +31,10 @@ pub struct Attention {
     pub heads: usize,
     /// KV heads; `heads` is a multiple of it.
     pub kv_heads: usize,
-    /// Elements per head.
+    /// Elements of a head's queries and keys.
     pub head_dim: usize,
+    /// Elements of a head's values, and of its results.
+    pub v_head_dim: usize,
     /// Factor on the scores.
     pub scale: f32,
     /// Scores go through `cap * tanh(score / cap)`.
@@ -65,7 +67,8 @@ impl Attention {
 
     /// Shape of the layer's KV blocks.
     pub fn geometry(&self) -> KvGeometry {
-        KvGeometry { kv_heads: self.kv_heads, head_dim: self.head_dim, formats: self.kv }
+        let Attention { kv_heads, head_dim, v_head_dim, kv: formats, .. } = *self;
+        KvGeometry { kv_heads, head_dim, v_head_dim, formats }
     }
 
     /// Row operations that write keys and values into the cache, where nothing before has done so; `node` is
@@ -104,8 +107,8 @@ pub static KINDS: [Outline; 1] = [Outline {
         let (kv_heads, group, head_dim) = (known.sizes.kv_heads, known.sizes.group, known.sizes.head_dim);
         known.cols_are(inputs[0], kv_heads * group * head_dim);
         known.cols_are(inputs[1], kv_heads * head_dim);
-        known.same_cols(inputs[1], inputs[2]);
-        known.same_cols(inputs[0], out);
+        known.cols_are(inputs[2], kv_heads * known.sizes.v_head_dim);
+        known.cols_are(out, kv_heads * group * known.sizes.v_head_dim);
         inputs.iter().chain([&out]).for_each(|name| known.rows_are(name, RowKind::Tokens));
     },
     ..Outline::new("attention", FORM, parse)
@@ -132,6 +135,11 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
     at.expect(",")?;
     let head_dim = at.attribute("head_dim")?;
     at.expect(",")?;
+    let mut v_head_dim = head_dim;
+    if at.peek('v') {
+        v_head_dim = at.attribute("v_head_dim")?;
+        at.expect(",")?;
+    }
     let scale = at.attribute("scale")?;
     at.expect(",")?;
     let mut softcap = None;
@@ -161,7 +169,7 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
             KvPair { k, v: format(at)? }
         }
     };
-    Ok(Attention { layer, heads, kv_heads, head_dim, scale, softcap, causal, window, kv }.into())
+    Ok(Attention { layer, heads, kv_heads, head_dim, v_head_dim, scale, softcap, causal, window, kv }.into())
 }
 
 impl OpDef for Attention {
@@ -172,34 +180,43 @@ impl OpDef for Attention {
     fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
         let a = self;
         ensure(
-            a.kv_heads > 0 && a.head_dim > 0 && a.heads > 0 && a.heads.is_multiple_of(a.kv_heads),
+            a.kv_heads > 0
+                && a.head_dim.min(a.v_head_dim) > 0
+                && a.heads > 0
+                && a.heads.is_multiple_of(a.kv_heads),
             || {
                 format!(
-                    "heads = {} are not a multiple of kv_heads = {} (head_dim {})",
-                    a.heads, a.kv_heads, a.head_dim
+                    "heads = {} are not a multiple of kv_heads = {} (head_dim {}, v_head_dim {})",
+                    a.heads, a.kv_heads, a.head_dim, a.v_head_dim
                 )
             },
         )?;
-        let columns = |heads: usize| {
-            let columns = heads.checked_mul(a.head_dim);
-            columns.ok_or_else(|| format!("{heads} heads of head_dim = {} overflow", a.head_dim))
+        let columns = |heads: usize, head_dim: usize| {
+            let columns = heads.checked_mul(head_dim);
+            columns.ok_or_else(|| format!("{heads} heads of head_dim = {head_dim} overflow"))
         };
-        let (q, kv) = (columns(a.heads)?, columns(a.kv_heads)?);
+        let (q, out) = (columns(a.heads, a.head_dim)?, columns(a.heads, a.v_head_dim)?);
+        let (k, v) = (columns(a.kv_heads, a.head_dim)?, columns(a.kv_heads, a.v_head_dim)?);
         ensure(a.scale.is_finite(), || format!("scale = {} is not finite", a.scale))?;
         let softcap = a.softcap.unwrap_or(1.0);
         ensure(softcap.is_finite() && softcap > 0.0, || format!("softcap = {softcap} is not above 0"))?;
         ensure(a.window != Some(0), || "window = 0 sees no key, not even the token's own".into())?;
-        let cached = |format| kv_type(KvRow::new(format, a.head_dim), kv);
-        let wanted = [("q", Type::F32(Rows::Tokens, q)), ("k", cached(a.kv.k)), ("v", cached(a.kv.v))];
+        let cached = |plane, cols| {
+            let head_dim = a.geometry().head_dim(plane);
+            kv_type(KvRow::new(a.kv.of(plane), head_dim), cols)
+        };
+        let (k, v) = (cached(KvPlane::K, k), cached(KvPlane::V, v));
+        let wanted = [("q", Type::F32(Rows::Tokens, q)), ("k", k), ("v", v)];
         for ((name, wanted), found) in wanted.into_iter().zip(on.inputs) {
             ensure(*found == wanted, || format!("{name} is {}, expected {}", found.text(), wanted.text()))?;
         }
         on.shape(0, &[a.heads])?;
-        Ok(on.x())
+        Ok(Type::F32(Rows::Tokens, out))
     }
 
     fn attributes(&self, _: usize) -> String {
-        let Attention { layer, heads, kv_heads, head_dim, scale, softcap, causal, window, kv } = self;
+        let Attention { layer, heads, kv_heads, head_dim, v_head_dim, scale, softcap, causal, window, kv } =
+            self;
         let softcap = softcap.map_or(String::new(), |softcap| format!(", softcap={softcap:?}"));
         let causal = if *causal { "" } else { ", causal=false" };
         let window = window.map_or(String::new(), |window| format!(", window={window}"));
@@ -207,19 +224,24 @@ impl OpDef for Attention {
             true => format!("kv={}", kv.k.name()),
             false => format!("k={}, v={}", kv.k.name(), kv.v.name()),
         };
-        let heads = format!("heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}");
+        let values = match v_head_dim == head_dim {
+            true => String::new(),
+            false => format!(", v_head_dim={v_head_dim}"),
+        };
+        let heads = format!("heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}{values}");
         format!("(layer={layer}, {heads}, scale={scale:?}{softcap}{causal}{window}, {kv})")
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let a = self;
-        let (layer, kv_cols) = (a.layer as usize, a.kv_heads * a.head_dim);
+        let (layer, k_cols) = (a.layer as usize, a.kv_heads * a.head_dim);
         for i in 0..state.batch.len() {
             let sequence = state.batch[i].sequence;
             let mut kv = std::mem::take(&mut state.sequences[sequence][layer]);
             for (rows, input) in [&mut kv.k, &mut kv.v].into_iter().zip(&node.inputs[1..]) {
+                let cols = state.cols(*input);
                 let (values, scales) = state.cached(*input);
-                rows.values.extend(&values[i * kv_cols..][..kv_cols]);
+                rows.values.extend(&values[i * cols..][..cols]);
                 rows.scales.extend(scales.chunks(a.kv_heads).nth(i).unwrap_or(&[]));
             }
             state.sequences[sequence][layer] = kv;
@@ -228,7 +250,7 @@ impl OpDef for Attention {
         let q = state.f32s(node.inputs[0]).chunks_exact(a.heads * a.head_dim);
         let rows = q.zip(&state.batch).flat_map(|(q, token)| {
             let kv = &state.sequences[token.sequence][layer];
-            let last = kv.k.values.len() / kv_cols - 1;
+            let last = kv.k.values.len() / k_cols - 1;
             attend(a, kv, q, a.view(token.position, last), sinks)
         });
         Data::F32(rows.collect())
@@ -236,8 +258,13 @@ impl OpDef for Attention {
 
     fn multiples(&self, _: usize) -> Vec<(&'static str, usize, usize)> {
         let a = self;
-        let least = [a.kv.k, a.kv.v].map(|format| format.descriptor().head_multiple);
-        vec![("head_dim", a.head_dim, least.into_iter().fold(16, usize::max))]
+        let least = |format: KvFormat| format.descriptor().head_multiple.max(16);
+        match a.head_dim == a.v_head_dim {
+            true => vec![("head_dim", a.head_dim, least(a.kv.k).max(least(a.kv.v)))],
+            false => {
+                vec![("head_dim", a.head_dim, least(a.kv.k)), ("v_head_dim", a.v_head_dim, least(a.kv.v))]
+            }
+        }
     }
 }
 
@@ -266,15 +293,19 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let label = format!("expected an even number up to {}", limit::HEAD_DIM);
         return Err(at.at("heads", &message, label));
     }
-    for (key, cols) in [("k", k_cols), ("v", v_cols)] {
-        if cols != kv_heads * head_dim {
-            let message = format!("{key} has {cols} columns");
-            let label = format!("expected {} ({kv_heads} KV heads of {head_dim})", kv_heads * head_dim);
-            return Err(at.at(key, &message, label));
-        }
+    if k_cols != kv_heads * head_dim {
+        let message = format!("k has {k_cols} columns");
+        let label = format!("expected {} ({kv_heads} KV heads of {head_dim})", kv_heads * head_dim);
+        return Err(at.at("k", &message, label));
+    }
+    let v_head_dim = v_cols / kv_heads;
+    if !v_cols.is_multiple_of(kv_heads) || v_head_dim == 0 || v_head_dim > limit::HEAD_DIM {
+        let message = format!("v has {v_cols} columns");
+        let label = format!("expected {kv_heads} KV heads of at most {} elements", limit::HEAD_DIM);
+        return Err(at.at("v", &message, label));
     }
     let causal = !at.has("causal") || at.flag("causal");
-    let layer = at.next_attention(kv_heads, head_dim, causal)?;
+    let layer = at.next_attention([kv_heads, head_dim, v_head_dim], causal)?;
     let scale = match at.has("scale") {
         true => at.positive("scale", "the scale")?,
         false => (1.0 / (head_dim as f64).sqrt()) as f32,
@@ -289,23 +320,26 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         false => vec![],
     };
     let kv = KvPair::both(KvFormat::F32);
-    let attention = Attention { layer, heads, kv_heads, head_dim, scale, softcap, causal, window, kv };
-    let ty = Type::F32(Rows::Tokens, heads * head_dim);
+    let attention =
+        Attention { layer, heads, kv_heads, head_dim, v_head_dim, scale, softcap, causal, window, kv };
+    let ty = Type::F32(Rows::Tokens, heads * v_head_dim);
     Ok(at.push(ty, attention, vec![q, k, v], tensors))
 }
 
-/// A head's elements at a position, and their scale.
+/// The elements, so many, of a head at a position, and their scale.
 fn head<'r>(
     rows: &'r CachedRows,
     a: &Attention,
+    head_dim: usize,
     position: usize,
     kv_head: usize,
 ) -> (&'r [f32], Option<f32>) {
     let head = position * a.kv_heads + kv_head;
-    (&rows.values[head * a.head_dim..][..a.head_dim], rows.scales.get(head).copied())
+    (&rows.values[head * head_dim..][..head_dim], rows.scales.get(head).copied())
 }
 
-/// One token's attention to the positions `seen`: `q` is `[heads * head_dim]`, so is the result.
+/// One token's attention to the positions `seen`: `q` is `[heads * head_dim]`, the result
+/// `[heads * v_head_dim]`.
 pub fn attend(
     a: &Attention,
     kv: &LayerKv,
@@ -342,7 +376,7 @@ fn attend_head(
         })
         .collect();
     let largest = largest(segments.iter().map(|s| s.largest).chain(sink));
-    let (mut sum, mut out) = (0.0f32, vec![0.0f32; a.head_dim]);
+    let (mut sum, mut out) = (0.0f32, vec![0.0f32; a.v_head_dim]);
     for segment in &segments {
         let factor = exp(segment.largest - largest);
         sum = factor.mul_add(segment.sum, sum);
@@ -353,7 +387,7 @@ fn attend_head(
     }
     out.iter_mut().for_each(|o| *o /= sum);
     if a.kv.v.descriptor().rotated {
-        let block = hadamard_block(a.head_dim);
+        let block = hadamard_block(a.v_head_dim);
         hadamard(&mut out, block);
         out.iter_mut().for_each(|o| *o *= 1.0 / block as f32);
     }
@@ -369,7 +403,7 @@ fn segment(
 ) -> SegmentResult {
     let first = keys.start;
     let score = scores(a, q);
-    let mut e: Vec<f32> = keys.clone().map(|p| score(head(&kv.k, a, p, kv_head))).collect();
+    let mut e: Vec<f32> = keys.clone().map(|p| score(head(&kv.k, a, a.head_dim, p, kv_head))).collect();
     if let Some(cap) = a.softcap {
         e.iter_mut().for_each(|score| *score = cap * tanh(*score / cap));
     }
@@ -379,8 +413,9 @@ fn segment(
     let out = match a.kv.v.is_scaled() {
         true => weighted_integers(a, kv, keys, kv_head, &e),
         false => {
-            let mut out = vec![0.0; a.head_dim];
-            keys.zip(&e).for_each(|(p, e)| accumulate(*e, head(&kv.v, a, p, kv_head).0, &mut out));
+            let mut out = vec![0.0; a.v_head_dim];
+            let value = |p: usize| head(&kv.v, a, a.v_head_dim, p, kv_head).0;
+            keys.zip(&e).for_each(|(p, e)| accumulate(*e, value(p), &mut out));
             out
         }
     };
@@ -395,14 +430,14 @@ fn weighted_integers(
     kv_head: usize,
     e: &[f32],
 ) -> Vec<f32> {
-    let scale = |p: usize| head(&kv.v, a, p, kv_head).1.expect("values that are integers have scales");
+    let value = |p: usize| head(&kv.v, a, a.v_head_dim, p, kv_head);
+    let scale = |p: usize| value(p).1.expect("values that are integers have scales");
     let weight = |(p, e): (usize, &f32)| if *e == 0.0 { 0.0 } else { e * scale(p) };
     let weights: Vec<f32> = keys.clone().zip(e).map(weight).collect();
     let (weights, factor) = to_weights(&weights);
-    let mut sums = vec![0i32; a.head_dim];
+    let mut sums = vec![0i32; a.v_head_dim];
     for (p, weight) in keys.zip(weights) {
-        let values = head(&kv.v, a, p, kv_head).0;
-        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += i32::from(weight) * *value as i32);
+        sums.iter_mut().zip(value(p).0).for_each(|(sum, value)| *sum += i32::from(weight) * *value as i32);
     }
     sums.into_iter().map(|sum| sum as f32 * factor).collect()
 }

@@ -16,8 +16,10 @@ pub struct Sizes {
     pub kv_heads: usize,
     /// Query heads per KV head.
     pub group: usize,
-    /// Elements per head.
+    /// Elements of a head's queries and keys.
     pub head_dim: usize,
+    /// Elements of a head's values.
+    pub v_head_dim: usize,
     /// Tokens of the vocabulary.
     pub vocab: usize,
 }

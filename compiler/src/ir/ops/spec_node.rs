@@ -65,12 +65,12 @@ pub trait SpecNode {
     /// # Errors
     /// When they depend on the last layer and the node is outside of the layers.
     fn activations(&self) -> Result<Activations>;
-    /// The number of the attention that the node is, whose heads are these. One that is not causal keeps all
+    /// The number of the attention that the node is, of `[kv_heads, head_dim, v_head_dim]`. One that is not causal keeps all
     /// keys, whatever its window.
     ///
     /// # Errors
     /// When an attention before has other ones.
-    fn next_attention(&mut self, kv_heads: usize, head_dim: usize, causal: bool) -> Result<u32>;
+    fn next_attention(&mut self, shape: [usize; 3], causal: bool) -> Result<u32>;
     /// Makes the value the model's output: its logits, or the rows from which vectors are made.
     ///
     /// # Errors

@@ -111,7 +111,7 @@ impl Matched<'_> {
             }
             Quantity::GroupCols(name) => {
                 let a = self.node(name)?.op.attention()?;
-                Some(("heads / kv_heads * head_dim".into(), a.heads / a.kv_heads * a.head_dim))
+                Some(("heads / kv_heads * v_head_dim".into(), a.heads / a.kv_heads * a.v_head_dim))
             }
             Quantity::Inner(name) => {
                 let tensor = self.graph.tensor(*self.node(name)?.tensors.first()?);

@@ -76,7 +76,7 @@ pub enum GuardCheck {
 pub enum Quantity {
     /// Columns of a capture's output.
     Cols(String),
-    /// `heads / kv_heads * head_dim` of an attention: columns of the queries that share a KV head.
+    /// `heads / kv_heads * v_head_dim` of an attention: columns of the results of heads that share a KV head.
     GroupCols(String),
     /// Columns of the captured node's matrix: its inner dimension.
     Inner(String),

@@ -290,7 +290,7 @@ impl<'g> Quantiser<'g> {
                 }
                 if attention.kv.v.descriptor().rotated {
                     let (name, op) =
-                        (format!("{name}.v_hadamard"), Hadamard { head_dim: attention.head_dim });
+                        (format!("{name}.v_hadamard"), Hadamard { head_dim: attention.v_head_dim });
                     inputs[2] = self.builder.node(&name, op, &[inputs[2]], &[])?;
                 }
                 for (plane, input) in [KvPlane::K, KvPlane::V].into_iter().zip(&mut inputs[1..]) {
@@ -348,7 +348,7 @@ impl<'g> Quantiser<'g> {
             KvPlane::K => "k",
             KvPlane::V => "v",
         };
-        let cast = Round::Kv(KvRow::new(format, attention.head_dim));
+        let cast = Round::Kv(KvRow::new(format, attention.geometry().head_dim(plane)));
         self.builder.node(&format!("{attention_name}.{what}_cast"), cast, &[input], &[])
     }
 

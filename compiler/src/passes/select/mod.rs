@@ -186,7 +186,7 @@ fn check_shapes(graph: &Graph) -> Result<(), SelectError> {
             return Err(SelectError::Shape {
                 what: format!("the KV shape of `{name}`"),
                 found: a.kv_heads * a.head_dim,
-                needed: "the same KV heads, head_dim and formats in all layers of a kind".into(),
+                needed: "the same KV heads, sizes of heads and formats in all layers of a kind".into(),
             });
         }
     }

@@ -67,10 +67,14 @@ impl KernelUse {
             }
             Body::Attention(a) => write!(
                 f,
-                "attention {} heads over {} of {} in {}, window {}{}, {} by {}, into {}",
+                "attention {} heads over {} of {}{} in {}, window {}{}, {} by {}, into {}",
                 a.heads,
                 a.geometry.kv_heads,
                 a.geometry.head_dim,
+                match a.geometry.v_head_dim {
+                    values if values == a.geometry.head_dim => String::new(),
+                    values => format!(" and {values}"),
+                },
                 kv_name(a.geometry.formats),
                 a.window.map_or("none".to_owned(), |w| w.to_string()),
                 if a.causal { "" } else { " on either side" },

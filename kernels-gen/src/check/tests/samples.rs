@@ -16,7 +16,7 @@ use kernmill_plan::format::WeightFormat;
 use kernmill_plan::kv::{KvFormat, KvGeometry, KvPair, LayerKind};
 
 pub const GEOMETRY: KvGeometry =
-    KvGeometry { kv_heads: 2, head_dim: 32, formats: KvPair::both(KvFormat::F16) };
+    KvGeometry { kv_heads: 2, head_dim: 32, v_head_dim: 32, formats: KvPair::both(KvFormat::F16) };
 pub const FULL: LayerKind = LayerKind::Full;
 pub const GEMM: Tiling = Tiling::Gemm { least_rows: 4, products: DotStep::K4 };
 

@@ -18,7 +18,8 @@ const WEIGHTS: usize = 1000;
 const PIECES: [usize; 2] = [300, 700];
 
 fn metadata() -> Metadata {
-    let geometry = KvGeometry { kv_heads: 1, head_dim: 16, formats: KvPair::both(KvFormat::F16) };
+    let geometry =
+        KvGeometry { kv_heads: 1, head_dim: 16, v_head_dim: 16, formats: KvPair::both(KvFormat::F16) };
     let tensor = |name: &str, offset, bytes| TensorInfo {
         name: name.to_owned(),
         format: "f32".to_owned(),

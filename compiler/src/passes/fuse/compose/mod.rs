@@ -236,7 +236,7 @@ impl Compose<'_> {
         let out = match self.group.epilogue.as_slice() {
             [] => node.output,
             [quant] if self.graph.node(*quant).inputs == [node.output] => {
-                let columns = a.heads / a.kv_heads * a.head_dim;
+                let columns = a.heads / a.kv_heads * a.v_head_dim;
                 if !columns.is_multiple_of(BLOCK) {
                     return Err(format!(
                         "the queries of a KV head have {columns} columns, not whole blocks of {BLOCK}"

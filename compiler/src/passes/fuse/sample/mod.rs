@@ -35,11 +35,13 @@ const MOST_EXPERTS: usize = 256;
 /// When the pattern cannot be built, with the reason.
 pub fn sample(rule: &FusionRule, seed: u64) -> Result<Graph, GraphError> {
     let mut rng = Rng::new(seed);
+    let head_dim = rng.pick(&[16, 32, 32, 64, 64, 96, 128, 256]);
     let sizes = Sizes {
         experts: rng.pick(&[2, 3, 5, 8]).max(least_columns(rule)),
         kv_heads: rng.pick(&[1, 2]),
         group: rng.pick(&[1, 2, 3]),
-        head_dim: rng.pick(&[16, 32, 32, 64, 64, 96, 128, 256]),
+        head_dim,
+        v_head_dim: head_dim,
         vocab: 48 + rng.below(40),
     };
     let pattern = SamplePattern::new(rule, &mut rng);
@@ -221,6 +223,7 @@ impl Make {
                     heads: kv_heads * group,
                     kv_heads,
                     head_dim,
+                    v_head_dim: self.sizes.v_head_dim,
                     scale: 1.0 / (head_dim as f32).sqrt(),
                     softcap: self.rng.one_in(4).then_some(5.0),
                     causal: true,
