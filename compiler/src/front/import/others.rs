@@ -18,7 +18,7 @@ const MISSING: &[(&[&str], &[&str])] = &[
     (&["Gemma3nForConditionalGeneration", "gemma3n"], &["several residual streams"]),
     (
         &["Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "gemma4", "gemma4_text"],
-        &["heads that differ by layer", "caches that layers share"],
+        &["heads that differ by layer"],
     ),
     (&["DeepseekV2ForCausalLM", "deepseek_v2", "deepseek2"], &[LATENT]),
     (&["DeepseekV3ForCausalLM", "deepseek_v3"], &[LATENT]),
