@@ -93,7 +93,7 @@ fn stages_do_not_part_a_layer_from_its_cache() {
     assert!(compare(&case, &image, 2, &expected, "two stages") > 40);
     // The last layer reads the first one's cache.
     let case = Case::of(graph(SHARED), 3, 60);
-    let image = case.image(&case.compile(&options(Preset::Faithful, Level::V3)));
+    let image = case.image(&case.compile(&options(Preset::Faithful, Level::V3))).with_identity([4; 32]);
     let key = StageKey::none();
     let config = StageServerConfig { number: 2, stages: 2, peer: None, key, pool: PoolConfig::default() };
     let refused = StageServer::new(image, config).err().unwrap().to_string();
@@ -138,7 +138,7 @@ fn mistakes_about_shared_caches_are_shown_in_their_place() {
             r#"shares = "source", heads = 4, kv_heads = 1"#,
             "1 KV heads of 32",
         ),
-        (r#""none", 1, 1, 2, 0]"#, r#""none", 1, 1, 2, "none"]"#, "none"),
+        (r#""none", 1, 1, 2, 0]"#, r#""none", 1, 1, 2, "none"]"#, "`source` is no layer here, but `none`"),
     ] {
         assert!(SHARED.contains(of), "{of}");
         let spec = Spec::parse("shared.toml", &SHARED.replacen(of, now, 1)).unwrap();

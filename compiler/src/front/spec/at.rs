@@ -143,6 +143,13 @@ impl SpecNode for LoweredNode<'_, '_> {
     }
 
     fn attention_of_layer(&self, key: &str) -> Result<NodeId> {
+        if let ScalarText::Expr(text) = self.scalar(key).value
+            && self.scope.name_of(&text) != text
+        {
+            let message = format!("`{text}` is no layer here, but `{}`", self.scope.name_of(&text));
+            let label = "expected the number of a layer above, counted from 0";
+            return Err(self.error_at(key, &message, label.to_owned()));
+        }
         let layer = self.scope.whole(&self.scalar(key), &format!("`{key}`"), 0, MAX_LAYERS - 1)? as usize;
         let caches = self.l.attention_layers.iter().enumerate().filter(|(_, of)| **of == Some(layer));
         let caches: Vec<u32> = caches.map(|(number, _)| number as u32).collect();

@@ -452,7 +452,10 @@ fn groups(config: &ModelConfig, mixture: &Mixture) -> Result<String> {
         return bad(format!("`topk_group` is {taken}: expected at most `n_group`, which is {count}"));
     }
     if !mixture.experts.is_multiple_of(count) || mixture.experts < 2 * count {
-        return bad(format!("`n_group` is {count}: {} experts are not in so many groups", mixture.experts));
+        let experts = mixture.experts;
+        return bad(format!(
+            "`n_group` is {count}: `n_routed_experts`, {experts}, is not so many groups of 2 or more"
+        ));
     }
     Ok(match taken == count {
         true => String::new(),
