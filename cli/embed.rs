@@ -30,6 +30,9 @@ pub struct EmbedTexts {
     /// lines: each vector is a JSON list on a line. json: one object. f32: bare numbers, little-endian
     #[arg(long, value_name = "lines|json|f32", default_value = "lines")]
     format: VectorFormat,
+    /// Purpose of the texts, such as query: what the model has before such texts comes first
+    #[arg(long, value_name = "NAME", conflicts_with = "query")]
+    prompt: Option<String>,
     /// Print how well each text answers this question instead, and the text; the best comes first
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["dimensions", "format"])]
     query: Option<String>,
@@ -45,7 +48,8 @@ impl EmbedTexts {
         let first = self.model.given.take_named(explicit).map(|text| text.to_string_lossy().into_owned());
         let texts = texts(first.into_iter().chain(self.texts).collect(), self.file.as_deref())?;
         self.model.makes = self.query.as_ref().map_or(ModelMakes::Vectors(None), |_| ModelMakes::AsFiles);
-        let (mut model, options) = model::open(&self.model, &Emit::NONE, explicit)?;
+        let (mut model, mut options) = model::open(&self.model, &Emit::NONE, explicit)?;
+        options.prompt = self.prompt.take();
         model.tokenizer();
         let context = model.context(self.length.context, 0)?;
         let (loaded, adapters) = model::load(model, &options, &Emit::NONE, context, AT_ONCE)?;

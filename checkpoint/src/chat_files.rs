@@ -6,6 +6,7 @@
 
 use crate::end_tokens;
 use crate::error::{CheckpointError, Result};
+use crate::prompt_files::PROMPT_FILE;
 use kernmill_os::files::{read_regular, read_regular_text};
 use kernmill_os::text::shortened;
 use kernmill_plan::chat::{
@@ -33,7 +34,7 @@ const IDS: [(&str, &str); 3] =
 
 /// The files of `dir` that there are, of those that templates and their tokens are read from.
 pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
-    let own = [TEMPLATE_FILE, PROCESSOR_FILE].into_iter().chain(TOKEN_FILES).chain(ID_FILES);
+    let own = [TEMPLATE_FILE, PROCESSOR_FILE, PROMPT_FILE].into_iter().chain(TOKEN_FILES).chain(ID_FILES);
     let own = own.map(|name| dir.join(name)).filter(|file| file.exists());
     own.chain(named_files(dir).unwrap_or_default()).collect()
 }

@@ -15,6 +15,7 @@ mod layout;
 mod mapped;
 mod open;
 pub mod peft;
+mod prompt_files;
 pub mod quantised;
 pub mod tensor_file;
 mod tensors;

@@ -6,6 +6,7 @@ use crate::chat_files;
 use crate::end_tokens::{self, NAMES};
 use crate::error::{CheckpointError, Result};
 use crate::gguf::{Gguf, is_gguf};
+use crate::prompt_files;
 use kernmill_os::files::{read_regular, read_regular_text};
 use kernmill_plan::chat::ChatTemplates;
 use kernmill_plan::limit;
@@ -93,12 +94,15 @@ impl TokenizerFiles {
         }
     }
 
-    /// The chat templates, and the tokens that templates write by name. Templates that cannot be read are no
+    /// The chat templates, the tokens that templates write by name, and prompts. Templates that cannot be read are no
     /// error: texts are made without them.
     pub fn chat_templates(&self) -> ChatTemplates {
         match self {
             TokenizerFiles::Embedded(_) => ChatTemplates::default(),
-            TokenizerFiles::Directory(dir) => chat_files::in_directory(dir),
+            TokenizerFiles::Directory(dir) => ChatTemplates {
+                prompts: prompt_files::in_directory(dir).unwrap_or_default(),
+                ..chat_files::in_directory(dir)
+            },
             TokenizerFiles::Gguf(gguf) => {
                 let own = gguf.chat_templates();
                 match own.templates.is_empty() && own.fault.is_none() && !gguf.has_tokenizer() {

@@ -3,9 +3,8 @@
 
 use crate::error::{CheckpointError, Result};
 use crate::gguf::Gguf;
+use crate::prompt_files::{self, json};
 use crate::tokenizer_files::TokenizerFiles;
-use kernmill_os::files::read_regular_text;
-use kernmill_plan::limit;
 use kernmill_plan::vectors::{Pooling, VectorForm};
 use serde_json::Value;
 use std::path::Path;
@@ -13,11 +12,11 @@ use std::path::Path;
 /// The file that lists the parts of a model of sentence-transformers.
 const MODULES: &str = "modules.json";
 
-/// Poolings by their flags in a `Pooling` part.
-const MODES: [(&str, Pooling); 3] = [
-    ("pooling_mode_lasttoken", Pooling::Last),
-    ("pooling_mode_mean_tokens", Pooling::Mean),
-    ("pooling_mode_cls_token", Pooling::First),
+/// Poolings by their flags in a `Pooling` part, and by their names in one of newer versions.
+const MODES: [(&str, &str, Pooling); 3] = [
+    ("pooling_mode_lasttoken", "lasttoken", Pooling::Last),
+    ("pooling_mode_mean_tokens", "mean", Pooling::Mean),
+    ("pooling_mode_cls_token", "cls", Pooling::First),
 ];
 
 impl TokenizerFiles {
@@ -51,6 +50,8 @@ fn of_directory(dir: &Path) -> Result<Option<VectorForm>> {
     if !path.exists() {
         return Ok(None);
     }
+    // Prompts are read with the templates, where a fault is no error; here is the place to say it.
+    prompt_files::in_directory(dir)?;
     let modules = json(&path)?;
     let corrupt =
         |path: &Path, what: &str| CheckpointError::Corrupt { path: path.to_owned(), what: what.to_owned() };
@@ -75,19 +76,27 @@ fn of_directory(dir: &Path) -> Result<Option<VectorForm>> {
                 let config = json(&path)?;
                 let is = |key: &str| config.get(key).and_then(Value::as_bool);
                 let flags = config.as_object().into_iter().flatten();
-                let given: Vec<&str> = flags
+                let mut given: Vec<&str> = flags
                     .filter(|(key, value)| key.starts_with("pooling_mode_") && **value == Value::Bool(true))
                     .map(|(key, _)| key.as_str())
                     .collect();
+                match config.get("pooling_mode") {
+                    None => {}
+                    Some(Value::String(name)) => given.push(name),
+                    Some(_) => given.push("several modes"),
+                }
                 pooling = match given[..] {
-                    [flag] => MODES.iter().find(|(name, _)| *name == flag).map(|(_, pooling)| *pooling),
+                    [found] => {
+                        let modes = MODES.iter().find(|(flag, name, _)| [*flag, *name].contains(&found));
+                        modes.map(|(_, _, pooling)| *pooling)
+                    }
                     _ => None,
                 };
                 if pooling.is_none() {
                     let what = format!(
                         "pooling by {}; supported is one of: {}",
                         given.join(" and "),
-                        MODES.map(|it| it.0).join(", ")
+                        MODES.map(|it| it.1).join(", ")
                     );
                     return Err(unsupported(&path, what));
                 }
@@ -104,15 +113,6 @@ fn of_directory(dir: &Path) -> Result<Option<VectorForm>> {
         }
     }
     Ok(pooling.map(|pooling| VectorForm { pooling, normalise }))
-}
-
-fn json(path: &Path) -> Result<Value> {
-    let text = read_regular_text(path, limit::TEMPLATE_BYTES)
-        .map_err(|source| CheckpointError::Io { path: path.to_owned(), source })?;
-    serde_json::from_str(&text).map_err(|error| CheckpointError::Corrupt {
-        path: path.to_owned(),
-        what: format!("no JSON: {error}"),
-    })
 }
 
 #[cfg(test)]
@@ -145,6 +145,13 @@ mod tests {
             .replace("tokens\": false", "tokens\": true")
             .replace("lasttoken\": true", "lasttoken\": false");
         assert_eq!(form(MODULES_OF_QWEN3, &mean), Ok(Some(VectorForm { pooling: Pooling::Mean, ..last })));
+        for (mode, pooling) in
+            [("cls", Pooling::First), ("mean", Pooling::Mean), ("lasttoken", Pooling::Last)]
+        {
+            let newer =
+                format!(r#"{{"embedding_dimension": 64, "pooling_mode": "{mode}", "include_prompt": true}}"#);
+            assert_eq!(form(MODULES_OF_QWEN3, &newer), Ok(Some(VectorForm { pooling, ..last })));
+        }
         let raw = MODULES_OF_QWEN3.replace("models.Normalize", "models.Transformer");
         assert_eq!(form(&raw, POOLING), Ok(Some(VectorForm { normalise: false, ..last })));
         let none = tempfile::tempdir().unwrap();
@@ -177,6 +184,12 @@ mod tests {
                 MODULES_OF_QWEN3.to_owned(),
                 POOLING.replace("false", "true"),
                 "pooling by pooling_mode_cls_token and",
+            ),
+            (MODULES_OF_QWEN3.to_owned(), r#"{"pooling_mode": "max"}"#.to_owned(), "pooling by max"),
+            (
+                MODULES_OF_QWEN3.to_owned(),
+                r#"{"pooling_mode": ["mean", "max"]}"#.to_owned(),
+                "pooling by several modes",
             ),
             (
                 MODULES_OF_QWEN3.to_owned(),

@@ -156,7 +156,11 @@ impl Opened {
             Opened::Plan(plan) => plan.image().chat_templates(),
             Opened::Source(source) => source.chat_templates(),
         };
-        let chat_templates = given_or(options.chat_template.as_deref(), own)?;
+        let mut chat_templates = given_or(options.chat_template.as_deref(), own)?;
+        if let Some(prompt) = &options.prompt {
+            chat_templates.prompts.text(Some(prompt)).map_err(Error::bad_input)?;
+            chat_templates.prompts.default = Some(prompt.clone());
+        }
         let (kind, times) = self.compiled(options)?;
         Ok(Prepared { kind, times, chat_templates })
     }

@@ -90,6 +90,9 @@ pub struct Options {
     /// File with a chat template (Jinja) that conversations take in place of the model's own format; `None`
     /// takes the model's.
     pub chat_template: Option<PathBuf>,
+    /// Purpose of the texts that vectors are made of, such as `query`: the model's files name them, and say
+    /// what comes before such texts. `None` takes the model's usual one, which most do not have.
+    pub prompt: Option<String>,
     /// Adapters that are loaded with the model.
     pub adapters: Vec<AdapterSource>,
     /// Receives notes and the progress of opening.
@@ -119,6 +122,7 @@ impl Default for Options {
             identity: false,
             stage: None,
             chat_template: None,
+            prompt: None,
             adapters: Vec::new(),
             observer: Arc::new(Silent),
         }

@@ -7,7 +7,8 @@ use kernmill_serve::{Answer, Request, Scoring, Text, Wanted};
 impl Model {
     /// The vectors of texts, with their first `dimensions` elements, or all, of a model that was opened with
     /// [`Options::makes`](crate::Options::makes), or whose files say that it is for vectors. A vector depends
-    /// on its text alone: not on the others, the threads or the CPU.
+    /// on its text alone: not on the others, the threads or the CPU. Before each text comes the prompt of
+    /// [`Options::prompt`](crate::Options::prompt), if the model has one.
     ///
     /// ```
     /// # fn main() -> Result<(), kernmill::Error> {
@@ -24,7 +25,11 @@ impl Model {
     /// # Errors
     /// When the model makes no vectors, or not of so many dimensions, or a text is empty or too long.
     pub fn embed(&self, texts: &[impl AsRef<str>], dimensions: Option<u32>) -> Result<Vec<Vec<f32>>, Error> {
-        let request = |text: &str| Ok(Request::values(self.encode(text)?, Wanted::Vector { dimensions }));
+        let prompt = self.image().chat_templates().prompts.of_any(&[]);
+        let request = |text: &str| {
+            let ids = self.encode(&[prompt, text].concat())?;
+            Ok(Request::values(ids, Wanted::Vector { dimensions }))
+        };
         let requests = texts.iter().map(|text| request(text.as_ref())).collect::<Result<Vec<_>, Error>>()?;
         Ok(self.values(requests)?.into_iter().map(|answer| answer.values).collect())
     }

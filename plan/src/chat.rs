@@ -12,6 +12,9 @@ pub const TOKENS: usize = 64;
 /// Bytes of a named token's text at most.
 pub const TOKEN_BYTES: usize = 1024;
 
+/// Prompts of a model for vectors at most.
+pub const PROMPTS: usize = 64;
+
 /// Name of the template for all conversations that no other template is for.
 pub const DEFAULT: &str = "default";
 /// Name of the template for conversations with functions that the model may call.
@@ -28,6 +31,40 @@ pub struct ChatTemplates {
     pub fault: Option<String>,
     /// Whether the user gave the template in place of the model's own.
     pub is_given: bool,
+    /// What a model for vectors has before texts.
+    pub prompts: TextPrompts,
+}
+
+/// Texts that a model for vectors has before others, for each purpose one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextPrompts {
+    /// Their purposes, such as `query`, and the texts.
+    #[serde(deserialize_with = "bounded::list::<_, _, PROMPTS>")]
+    pub named: Vec<NamedTemplate>,
+    /// Purpose of texts for which nobody says another; `None` has nothing before them.
+    pub default: Option<String>,
+}
+
+impl TextPrompts {
+    /// The text before those of a purpose, or of the default one.
+    ///
+    /// # Errors
+    /// When the model has no such purpose.
+    pub fn text(&self, purpose: Option<&str>) -> Result<&str, String> {
+        let Some(name) = purpose.or(self.default.as_deref()) else { return Ok("") };
+        let found = self.named.iter().find(|prompt| prompt.name == name);
+        found.map(|prompt| prompt.text.as_str()).ok_or_else(|| {
+            let names: Vec<&str> = self.named.iter().map(|prompt| prompt.name.as_str()).collect();
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            format!("there is no prompt `{name}`, the model has: {names}")
+        })
+    }
+
+    /// The text before those of the first of these purposes that the model has, or of the default one.
+    pub fn of_any(&self, purposes: &[&str]) -> &str {
+        let found = purposes.iter().find_map(|purpose| self.text(Some(purpose)).ok());
+        found.or_else(|| self.text(None).ok()).unwrap_or_default()
+    }
 }
 
 /// A chat template (Jinja).
@@ -82,7 +119,7 @@ impl ChatTemplates {
     /// vocabulary's.
     #[must_use]
     pub fn with_given(self, template: ChatTemplate) -> ChatTemplates {
-        ChatTemplates { templates: vec![template], tokens: self.tokens, fault: None, is_given: true }
+        ChatTemplates { templates: vec![template], fault: None, is_given: true, ..self }
     }
 }
 
@@ -99,14 +136,16 @@ pub struct ChatSection {
     pub fault: Option<String>,
     /// Whether the user gave the template in place of the model's own.
     pub is_given: bool,
+    /// What a model for vectors has before texts.
+    pub prompts: TextPrompts,
 }
 
-/// A chat template in a plan.
+/// A chat template in a plan, or a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedTemplate {
-    /// Name of the template.
+    /// The name.
     #[serde(deserialize_with = "bounded::text::<_, NAME_BYTES>")]
     pub name: String,
-    /// The template itself.
+    /// The template or prompt itself.
     pub text: String,
 }

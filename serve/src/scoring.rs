@@ -9,7 +9,10 @@ use kernmill_runtime::{PlanImage, Tokenizer};
 #[derive(Clone, Debug)]
 pub enum Scoring {
     /// By the angle between their vectors.
-    Cosine,
+    Cosine {
+        /// What comes before queries, and before documents.
+        prompts: [String; 2],
+    },
     /// By whether it goes on with yes or with no.
     YesOrNo {
         /// Parts of the prompt: before both texts, the texts with their names, behind them.
@@ -37,7 +40,10 @@ impl Scoring {
     pub fn of(image: &PlanImage) -> Result<Scoring> {
         let model = &image.program().model;
         if model.vectors().is_some() {
-            return Ok(Scoring::Cosine);
+            let prompts = &image.chat_templates().prompts;
+            let purposes: [&[&str]; 2] = [&["query"], &["document", "passage", "corpus"]];
+            let prompts = purposes.map(|any| prompts.of_any(any).to_owned());
+            return Ok(Scoring::Cosine { prompts });
         }
         let template = image.chat_templates().named(RERANK).map(|template| template.text.as_str());
         let tokenizer = tokenizer(image)?;
@@ -78,12 +84,13 @@ impl Scoring {
     ) -> Result<Vec<Request>> {
         let most = most as usize;
         match self {
-            Scoring::Cosine => {
-                let request = |text: &&str| {
-                    let ids = tokenizer.encode_within(text, true, most)?;
+            Scoring::Cosine { prompts: [query, document] } => {
+                let request = |(prompt, text): (&String, &&str)| {
+                    let ids = tokenizer.encode_within(&[prompt, *text].concat(), true, most)?;
                     Ok(Request::values(ids, Wanted::Vector { dimensions: None }))
                 };
-                queries.iter().chain(documents).map(request).collect()
+                let queries = queries.iter().map(|text| (query, text));
+                queries.chain(documents.iter().map(|text| (document, text))).map(request).collect()
             }
             Scoring::YesOrNo { parts: [before, texts, behind], tokens } => {
                 let [before, behind] = [tokenizer.encode(before, false)?, tokenizer.encode(behind, false)?];
@@ -105,7 +112,7 @@ impl Scoring {
     pub fn scores(&self, answers: &[Answer], documents: usize) -> Vec<f32> {
         let (queries, found) = answers.split_at(answers.len() - documents);
         match self {
-            Scoring::Cosine => {
+            Scoring::Cosine { .. } => {
                 let pairs = queries.iter().cycle().zip(found);
                 pairs.map(|(query, document)| cosine(&query.values, &document.values)).collect()
             }

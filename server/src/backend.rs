@@ -6,7 +6,7 @@ use kernmill::chat::{format_of, named_tokens};
 use kernmill::lexicon;
 use kernmill_chat::Format;
 use kernmill_constrain::Lexicon;
-use kernmill_plan::chat::ChatTemplates;
+use kernmill_plan::chat::{ChatTemplates, TextPrompts};
 use kernmill_plan::vectors::VectorForm;
 use kernmill_runtime::{AdapterUse, DraftStats, Tenant, Tokenizer, TokenizerHandle};
 use kernmill_serve::{AdapterQueue, EndReason, Finish, Refusal, Request, RequestEvent, SavedTokens, Scoring};
@@ -92,6 +92,8 @@ pub struct BackendInfo {
     pub format: Format,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
+    /// What comes before texts that vectors are made of.
+    pub prompts: TextPrompts,
     /// Texts of the tokens that templates write by name, such as `bos_token`.
     pub named_tokens: BTreeMap<String, String>,
     lexicon: OnceLock<Result<Lexicon, String>>,
@@ -141,6 +143,7 @@ impl BackendInfo {
             tokenizer,
             format,
             end_tokens: end_tokens.to_vec(),
+            prompts: templates.prompts.clone(),
             named_tokens,
             lexicon: OnceLock::new(),
             fingerprint,

@@ -41,7 +41,7 @@ fn said(item: &Item) -> &str {
     }
 }
 
-/// Prompts: one or several, as texts or ids, behind what was said before them.
+/// Prompts: one or several, as texts behind `before` or ids, behind what was said before them.
 ///
 /// # Errors
 /// When the field has something else, or there are more than `most`.
@@ -50,6 +50,7 @@ pub fn prompts(
     fields: &mut Fields,
     name: &str,
     most: usize,
+    before: &str,
 ) -> Result<Vec<Vec<u32>>, ApiError> {
     let (facts, said) = (scope.facts, scope.said);
     let expected = "a string, a list of strings, token ids, or a list of lists of token ids";
@@ -58,7 +59,7 @@ pub fn prompts(
     let read = |value: &Value| -> Result<Vec<u32>, ApiError> {
         let ids: Vec<u32> = match value {
             // Tokens that a tokenizer puts before a text belong before the first turn alone.
-            Value::String(text) => encode(facts, name, text, said.is_empty())?,
+            Value::String(text) => encode(facts, name, &[before, text].concat(), said.is_empty())?,
             Value::Array(ids) => {
                 let id =
                     |id: &Value| id.as_u64().filter(|id| *id < u64::from(facts.vocab)).map(|id| id as u32);

@@ -49,7 +49,7 @@ impl Scripted {
         let scripted = Scripted::stops(&[]);
         let mut scripted = Arc::into_inner(scripted).unwrap();
         scripted.facts.vectors = Some(VectorForm { pooling: Pooling::Last, normalise: true });
-        scripted.facts.scoring = Ok(Scoring::Cosine);
+        scripted.facts.scoring = Ok(Scoring::Cosine { prompts: Default::default() });
         Arc::new(scripted)
     }
 

@@ -61,3 +61,24 @@ fn vectors_are_the_same_from_every_source_and_in_every_form() {
     kernmill(&["embed", texts_plan.to_str().unwrap(), "Hi", "--query", "Who?"]).refused(&["gives no scores"]);
     kernmill(&["embed", plan, "Hi", "--dimensions", "300"]).refused(&["300 dimensions: expected 1 to 224"]);
 }
+
+#[test]
+fn prompts_come_from_directories_and_their_plans() {
+    let sandbox = Sandbox::of("gptoss-base");
+    let dir = crate::harness::vectors().join("prompts");
+    let (dir, plan) = (dir.to_str().unwrap(), sandbox.path("model.plan"));
+    let plan = plan.to_str().unwrap();
+    kernmill(&["compile", dir, "-o", plan]).text();
+    let embed = |model: &str, more: &[&str]| kernmill(&[&["embed", model], more].concat()).text();
+    let usual = embed(dir, &["a slice"]);
+    assert_eq!(usual, embed(plan, &["a slice"]));
+    assert_eq!(usual, embed(plan, &["a slice", "--prompt", "query"]));
+    assert_eq!(usual, embed(dir, &["question : a slice", "--prompt", "document"]));
+    let passage = embed(plan, &["a slice", "--prompt", "passage"]);
+    assert_eq!(passage, embed(dir, &["passage : a b a slice", "--prompt", "document"]));
+    assert_ne!(usual, passage);
+    for model in [dir, plan] {
+        kernmill(&["embed", model, "a slice", "--prompt", "usual"])
+            .refused(&["there is no prompt `usual`, the model has: document, passage, query"]);
+    }
+}

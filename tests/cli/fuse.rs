@@ -29,8 +29,10 @@ fn check_holds_every_spec_against_the_interpreter() {
                 "norm_quant",
                 "post_mlp_gate_up",
                 "post_norm_add",
+                "post_q",
                 "post_qkv",
                 "post_qkv_norm",
+                "q",
                 "qkv",
                 "qkv_alone",
                 "qkv_norm",
@@ -135,7 +137,7 @@ fn the_built_in_specs_are_listed_in_their_order() {
     assert_eq!((names.first(), names.last()), (Some(&"post_qkv_norm"), Some(&"shrink")), "{text}");
     let priorities: Vec<i64> =
         text.lines().map(|line| line.split_whitespace().next().unwrap().parse().unwrap()).collect();
-    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 20, "{text}");
+    assert!(priorities.is_sorted_by(|a, b| a >= b) && priorities.len() == 22, "{text}");
 }
 
 #[test]

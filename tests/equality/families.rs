@@ -95,6 +95,21 @@ fn models_of_any_router_have_their_bits() {
     assert_eq!(groups(ROUTED, ["moe_gate_up", "moe_down", "qkv_norm"]), [3; 3]);
 }
 
+/// Experts in groups, of which the best stay: few experts in the kernel of their MLPs, many in steps.
+#[test]
+fn experts_in_groups_have_their_bits() {
+    let few = [("k = 4", "4", "2"), ("k = 3", "2", "1"), ("k = 2", "\"experts / 2\"", "3")];
+    let grouped = few.iter().fold(ROUTED.to_owned(), |text, (k, groups, best)| {
+        assert!(text.contains(&format!(", {k},")));
+        text.replace(&format!(", {k},"), &format!(", {k}, groups = {groups}, top_groups = {best},"))
+    });
+    same_bits_in(&[Preset::Exact, Preset::Faithful], &grouped, "groups");
+    assert_eq!(groups(&grouped, ["moe_gate_up", "moe_down", "qkv_norm"]), [3; 3]);
+    let many = grouped.replace("experts = 12", "experts = 256");
+    same_bits_in(&[Preset::Faithful], &many, "groups of many");
+    assert_eq!(groups(&many, ["moe_router", "moe_routed", "moe_gate_up"]), [3, 3, 0]);
+}
+
 /// Routers of many experts are steps of their own, shared out among the workers.
 #[test]
 fn routers_of_many_experts_have_their_bits() {

@@ -11,6 +11,7 @@ mod float_env;
 mod kv;
 mod linked;
 mod replay;
+mod shared;
 pub mod stages;
 mod steps;
 mod tiles;
@@ -301,6 +302,9 @@ fn every_built_in_fusion_is_left_out_by_a_test() {
         "qkv",
         // Encoders fuse with it and without, in `families`; so with `linear_act`.
         "qkv_alone",
+        // Layers that share caches have these two, in `shared`.
+        "post_q",
+        "q",
         "attention",
         "linear_act",
         "linear_residual",

@@ -71,7 +71,7 @@ fn first(image: &PlanImage, others: &Others, stages: u32) -> Engine {
 
 /// Every sequence has the same text, in pieces of its own; a step of each is on its way at any time. Compares
 /// every row with the interpreter's; how many there were.
-fn compare(case: &Case, image: &PlanImage, stages: u32, expected: &[f32], what: &str) -> usize {
+pub(super) fn compare(case: &Case, image: &PlanImage, stages: u32, expected: &[f32], what: &str) -> usize {
     let others = Others::start(image, stages);
     let mut engine = first(image, &others, stages);
     let vocab = case.graph.vocab;

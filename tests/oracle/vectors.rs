@@ -67,3 +67,42 @@ fn a_model_for_vectors_needs_no_unembedding_and_another_one_does() {
     let headless = open(ModelMakes::Texts).unwrap_err();
     assert!(headless.contains("lm_head.weight"), "{headless}");
 }
+
+/// Before a text comes the prompt that is asked for, or the usual one.
+#[test]
+fn prompts_are_those_of_sentence_transformers() {
+    let dir = vectors().join("prompts");
+    let texts: Vec<String> =
+        serde_json::from_slice(&std::fs::read(dir.join("prompts.json")).unwrap()).unwrap();
+    let file = std::fs::read(dir.join("oracle.safetensors")).unwrap();
+    let open = |path: &std::path::Path, prompt: Option<&str>| {
+        let options = Options::default().with(|options| {
+            options.compile.preset = Preset::Exact;
+            options.threads = Some(1);
+            options.prompt = prompt.map(str::to_owned);
+        });
+        Model::open_with(path, &options, None)
+    };
+    for (name, prompt) in [
+        ("usual", None),
+        ("query", Some("query")),
+        ("document", Some("document")),
+        ("passage", Some("passage")),
+    ] {
+        let expected = read(&file, name, f32::from_le_bytes);
+        let found = open(&dir, prompt).unwrap().embed(&texts, None).unwrap();
+        assert_eq!(found.len(), texts.len());
+        for (found, expected) in found.iter().zip(expected.chunks(64)) {
+            let cosine: f32 = found.iter().zip(expected).map(|(a, b)| a * b).sum();
+            assert!((0.99999..1.0001).contains(&cosine), "{name}: {cosine}");
+        }
+    }
+    // Questions have the prompt `query`, and documents theirs.
+    let model = open(&dir, None).unwrap();
+    let scores = model.score(&texts[0], &texts).unwrap();
+    let [query, document] = ["query", "document"].map(|name| read(&file, name, f32::from_le_bytes));
+    for (score, document) in scores.iter().zip(document.chunks(64)) {
+        let cosine: f32 = query[..64].iter().zip(document).map(|(a, b)| a * b).sum();
+        assert!((score - cosine).abs() < 1e-4, "{score} {cosine}");
+    }
+}

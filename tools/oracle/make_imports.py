@@ -125,6 +125,9 @@ CASES = {
     "bert-masked": (t.BertForMaskedLM, t.BertConfig(**ENCODER, hidden_act="relu"), bf16, ()),
     "roberta": (t.RobertaModel, t.RobertaConfig(**ENCODER, type_vocab_size=1), lambda name: torch.float16, ()),
     "xlm-roberta": (t.XLMRobertaModel, t.XLMRobertaConfig(**ENCODER, hidden_act="gelu_new"), f32, ()),
+    "glm4-moe-groups": (t.Glm4MoeForCausalLM,
+                        t.Glm4MoeConfig(**WIDE, n_routed_experts=12, n_group=4, topk_group=2, num_experts_per_tok=4, moe_intermediate_size=32,
+                                        use_qk_norm=True, routed_scaling_factor=1.5), bf16_but_norms, ()),
 }
 
 
@@ -172,6 +175,13 @@ def logits_of(model: torch.nn.Module, tokens: torch.Tensor) -> tuple[torch.Tenso
                     own for name, own in router.named_parameters() if "correction_bias" in name]
                 if for_choice:
                     scores = (scores.sigmoid() if "Glm" in type(router).__name__ else scores.softmax(-1)) + for_choice[0]
+                groups = getattr(router, "num_group", 1)
+                if groups > 1:
+                    scores = scores.view(-1, groups, router.num_experts // groups)
+                    sums = scores.topk(2).values.sum(-1)
+                    best = sums.topk(router.topk_group + 1)
+                    gaps.append((best.values[:, -2] - best.values[:, -1]).min().item())
+                    scores = scores.gather(1, best.indices[:, :-1, None].expand(-1, -1, scores.shape[-1])).flatten(1)
                 best = scores.topk(router.top_k + 1).values
                 gaps.append((best[:, -2] - best[:, -1]).min().item())
             module.register_forward_hook(watch)

@@ -1,6 +1,9 @@
-"""Makes a small random model for vectors, as sentence-transformers saves Qwen3-Embedding, and its vectors:
-qwen3-embedding/{config.json, model.safetensors, modules.json, 1_Pooling/config.json, oracle.safetensors} in an archive. The last has
-`tokens` i32 [T], and the normalised rows after every token, `vectors` f32 [T, hidden].
+"""Makes small random models for vectors, and their vectors, in an archive:
+
+- qwen3-embedding/{config.json, model.safetensors, modules.json, 1_Pooling/config.json, oracle.safetensors}, as sentence-transformers saves
+  Qwen3-Embedding. The last has `tokens` i32 [T], and the normalised rows after every token, `vectors` f32 [T, hidden].
+- prompts/, an encoder with prompts as sentence-transformers itself saves it, with `prompts.json`, the texts, and with `oracle.safetensors`:
+  the vectors that it makes of the texts, f32 [texts, hidden], by the name of the prompt, and `usual`, where none is named.
 
     python tools/oracle/make_vectors.py tests/fixtures/vectors.tar
 """
@@ -8,6 +11,7 @@ qwen3-embedding/{config.json, model.safetensors, modules.json, 1_Pooling/config.
 import argparse
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import torch
@@ -46,12 +50,42 @@ def make(directory: Path) -> None:
     save_file({"tokens": tokens, "vectors": vectors.contiguous()}, directory / "oracle.safetensors")
 
 
+PROMPTS = {"query": "question : ", "document": "", "passage": "passage : a b "}
+TEXTS = ["a slice is a view", "threads may panic", "a"]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"a slice is view threads may panic question passage b : ##s".split()]
+
+
+def make_prompts(directory: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    shutil.rmtree(directory, ignore_errors=True)
+    config = BertConfig(vocab_size=len(WORDS), hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+                        max_position_embeddings=40)
+    model = BertModel(config).float().eval()
+    randomise(model, 22, lambda name: torch.float32)
+    with tempfile.TemporaryDirectory() as parts:
+        model.save_pretrained(parts)
+        (Path(parts) / "vocab.txt").write_text("\n".join(WORDS) + "\n")
+        BertTokenizerFast(vocab=str(Path(parts) / "vocab.txt")).save_pretrained(parts)
+        transformer = Transformer(parts)
+    pooling = Pooling(config.hidden_size, pooling_mode="mean")
+    whole = SentenceTransformer(modules=[transformer, pooling, Normalize()], prompts=PROMPTS, default_prompt_name="query", device="cpu")
+    whole.save(str(directory), create_model_card=False)
+    vectors = {name: whole.encode(TEXTS, prompt_name=name, convert_to_tensor=True) for name in PROMPTS}
+    vectors["usual"] = whole.encode(TEXTS, convert_to_tensor=True)
+    (directory / "prompts.json").write_text(json.dumps(TEXTS) + "\n")
+    save_file({name: vector.float().contiguous() for name, vector in vectors.items()}, directory / "oracle.safetensors")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
     args = parser.parse_args()
     with changed(args.archive) as out:
         make(out / "qwen3-embedding")
+        make_prompts(out / "prompts")
 
 
 if __name__ == "__main__":

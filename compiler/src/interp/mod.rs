@@ -195,7 +195,8 @@ impl Interpreter {
             let message = format!("wanted row {}, the batch has {}", wanted[i], batch.len());
             return Err(InterpError::Batch { row: i, message });
         }
-        let layers = self.state.graph.nodes.iter().filter(|node| node.op.attention().is_some()).count();
+        let has_cache = |node: &&crate::ir::Node| node.op.attention().is_some_and(|a| !a.shared);
+        let layers = self.state.graph.nodes.iter().filter(has_cache).count();
         self.state.sequences.resize_with(lengths.len(), || vec![LayerKv::default(); layers]);
         self.lengths = lengths;
         Ok(())

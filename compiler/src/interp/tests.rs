@@ -169,6 +169,7 @@ fn attention_is_softmax() {
             let (kv, formats) = (LayerKv { k: cached(&k), v: cached(&v) }, KvPair::both(format));
             let plain = Attention {
                 layer: 0,
+                shared: false,
                 heads,
                 kv_heads,
                 head_dim,

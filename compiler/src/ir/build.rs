@@ -127,9 +127,9 @@ impl GraphBuilder {
         Ok(output)
     }
 
-    /// The number that the next attention layer has.
+    /// The number that the next attention with a cache of its own has.
     pub fn next_layer(&self) -> u32 {
-        self.graph.nodes.iter().filter(|node| node.op.attention().is_some()).count() as u32
+        self.graph.nodes.iter().filter(|node| node.op.attention().is_some_and(|a| !a.shared)).count() as u32
     }
 
     /// The whole graph, verified.

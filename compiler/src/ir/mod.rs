@@ -5,6 +5,7 @@
 //! interpreter (`crate::interp`) and in `docs/dev/numerics.md`.
 
 mod build;
+mod caches;
 pub(crate) mod cursor;
 mod error;
 pub(crate) mod eval;

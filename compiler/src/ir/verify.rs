@@ -1,6 +1,6 @@
 //! Checks a graph, whoever made it.
 
-use super::{Attention, Graph, GraphError, Role, RopeParameters, RopeScaling, Rows, Type, ValueId};
+use super::{Attention, Graph, GraphError, Node, Role, RopeParameters, RopeScaling, Rows, Type, ValueId};
 use crate::ir::ops::form::check_tensor;
 use crate::ir::ops::infer;
 use kernmill_kernels_gen::row_op::HeadRotation;
@@ -109,6 +109,12 @@ impl Graph {
             let Some(attention) = node.op.attention() else { continue };
             let error =
                 |message: String| Err(GraphError::new(format!("%{}", self.value(node.output).name), message));
+            if attention.shared {
+                if let Err(message) = self.verify_shared(node, attention) {
+                    return error(message);
+                }
+                continue;
+            }
             if attention.layer != layers {
                 return error(format!("attention layer {}, expected {layers}", attention.layer));
             }
@@ -127,6 +133,24 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    /// An attention that shares a cache reads what is in it, as the one that it belongs to does, and comes
+    /// after it.
+    fn verify_shared(&self, node: &Node, attention: &Attention) -> Result<(), String> {
+        let layer = attention.layer;
+        let has = |other: &Node| other.op.attention().is_some_and(|a| a.layer == layer && !a.shared);
+        let Some((id, own)) = self.nodes().find(|(_, other)| has(other)) else {
+            return Err(format!("no attention has cache {layer}"));
+        };
+        let view = |a: &Attention| (a.window, a.causal, a.geometry());
+        if node.inputs[1..] != own.inputs[1..] || own.op.attention().map(view) != Some(view(attention)) {
+            return Err(format!("it reads cache {layer} as another than %{}", self.value(own.output).name));
+        }
+        match self.follows(node.inputs[0], id) {
+            true => Ok(()),
+            false => Err(format!("its queries do not follow from %{}", self.value(own.output).name)),
+        }
     }
 
     fn verify_output(&self) -> Result<(), GraphError> {

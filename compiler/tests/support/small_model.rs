@@ -340,6 +340,7 @@ impl Model<'_> {
         let k = self.b.node(&name("k_rope"), rope, &[k], &[])?;
         let attention = Attention {
             layer: self.b.next_layer(),
+            shared: false,
             heads: s.heads,
             kv_heads: s.kv_heads,
             head_dim: s.head_dim,

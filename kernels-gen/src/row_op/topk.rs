@@ -37,6 +37,36 @@ impl RouterScores {
     }
 }
 
+/// Experts in groups of the same size, of which the best stay. A group is as good as the sum of its two
+/// largest scores for the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RouterGroups {
+    /// How many groups there are.
+    pub count: usize,
+    /// How many stay.
+    pub taken: usize,
+}
+
+impl RouterGroups {
+    /// The experts in the groups that stay; `None` where groups are not of the same size, of 2 or more each.
+    pub fn left(self, experts: usize) -> Option<usize> {
+        let fits = self.count > 0 && experts.is_multiple_of(self.count) && experts / self.count >= 2;
+        fits.then(|| experts / self.count * self.taken)
+    }
+
+    /// Why `k` of so many experts cannot be chosen by these groups, if they cannot.
+    pub fn fault(self, experts: usize, k: usize) -> Option<String> {
+        let RouterGroups { count, taken } = self;
+        if taken == 0 || taken > count {
+            return Some(format!("the best {taken} of {count} groups"));
+        }
+        match self.left(experts) {
+            Some(left) => (k > left).then(|| format!("top-{k} of the {left} experts of {taken} groups")),
+            None => Some(format!("{experts} experts in {count} groups")),
+        }
+    }
+}
+
 /// The k experts with the largest scores, and their weights.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TopKRow<V = ValId, O = OperandId> {
@@ -48,6 +78,8 @@ pub struct TopKRow<V = ValId, O = OperandId> {
     pub experts: usize,
     /// How many are taken.
     pub k: usize,
+    /// The groups that they are in.
+    pub groups: Option<RouterGroups>,
     /// The scores.
     pub scores: RouterScores,
     /// Whether weights are divided by their sum.
@@ -67,8 +99,8 @@ impl<V, O> TopKRow<V, O> {
         let out = names.write(&self.out);
         let x = names.read(&self.x);
         let bias = self.bias.as_ref().map(|bias| names.operand(bias));
-        let TopKRow { experts, k, scores, normalise, scale, .. } = *self;
-        TopKRow { x, bias, experts, k, scores, normalise, scale, out }
+        let TopKRow { experts, k, groups, scores, normalise, scale, .. } = *self;
+        TopKRow { x, bias, experts, k, groups, scores, normalise, scale, out }
     }
 }
 
@@ -78,9 +110,16 @@ impl TopKRow {
         self.experts.next_multiple_of(LANES) * 4
     }
 
+    /// Where the lists of groups begin: the experts' scores for the choice in the best ones, and the groups'
+    /// own.
+    fn groups_at(&self) -> usize {
+        self.list_bytes() * if self.bias.is_some() { 2 } else { 1 }
+    }
+
     /// Bytes of all lists.
     fn lists_bytes(&self) -> usize {
-        self.list_bytes() * if self.bias.is_some() { 2 } else { 1 }
+        let groups = self.groups.map_or(0, |groups| self.list_bytes() + groups.count * 4);
+        self.groups_at() + groups
     }
 
     /// Writes the scores to `scores`.
@@ -126,6 +165,45 @@ impl TopKRow {
         folded[0]
     }
 
+    /// A list of what `choice` has of the best groups' experts, and of no other: those are smaller than all.
+    /// Ties go to the lower group.
+    fn best_groups(&self, e: &mut Emit, groups: RouterGroups, choice: Value) -> Value {
+        let kept = e.add_imm(choice, self.groups_at() as i64);
+        let sums = e.add_imm(kept, self.list_bytes() as i64);
+        let size = self.experts / groups.count;
+        let worst = e.b.ins().f32const(f32::NEG_INFINITY);
+        let lanes = e.splat(worst);
+        floats::fill(e, kept, lanes, self.experts);
+        e.for_count(groups.count, |e, group| {
+            let members = e.at(choice, group, size * 4);
+            let (start, end) = (e.i64(0), e.i64(size as i64));
+            let two = e.for_carry(start, end, 1, &[worst, worst], |e, expert, two| {
+                let ptr = e.at(members, expert, 4);
+                let score = e.load(F32, ptr, 0);
+                let best = e.b.ins().fcmp(FloatCC::GreaterThan, score, two[0]);
+                let second = e.b.ins().fcmp(FloatCC::GreaterThan, score, two[1]);
+                let other = e.select(second, score, two[1]);
+                vec![e.select(best, score, two[0]), e.select(best, two[0], other)]
+            });
+            let sum = e.fadd(two[0], two[1]);
+            let ptr = e.at(sums, group, 4);
+            e.store(sum, ptr, 0);
+        });
+        e.for_count(groups.taken, |e, _| {
+            let (start, end) = (e.i64(0), e.i64(groups.count as i64));
+            let best = largest(e, sums, start, end);
+            let taken = e.at(sums, best[1], 4);
+            e.store(worst, taken, 0);
+            let (from, to) = (e.at(choice, best[1], size * 4), e.at(kept, best[1], size * 4));
+            e.for_count(size, |e, expert| {
+                let (from, to) = (e.at(from, expert, 4), e.at(to, expert, 4));
+                let score = e.load(F32, from, 0);
+                e.store(score, to, 0);
+            });
+        });
+        kept
+    }
+
     /// Writes the experts with the largest numbers of `choice`, ties to the lower one, and spoils the list.
     /// Gives the number and the place of each.
     ///
@@ -134,13 +212,7 @@ impl TopKRow {
         let mut chosen = Vec::with_capacity(self.k);
         for slot in 0..self.k {
             let (start, end) = (e.i64(0), e.i64(self.experts as i64));
-            let worst = e.b.ins().f32const(f32::NEG_INFINITY);
-            let best = e.for_carry(start, end, 1, &[worst, start], |e, expert, best| {
-                let ptr = e.at(choice, expert, 4);
-                let score = e.load(F32, ptr, 0);
-                let better = e.b.ins().fcmp(FloatCC::GreaterThan, score, best[0]);
-                vec![e.select(better, score, best[0]), e.select(better, expert, best[1])]
-            });
+            let best = largest(e, choice, start, end);
             e.b.ins().istore32(MEM, best[1], out, (slot * 8) as i32);
             let taken = e.at(choice, best[1], 4);
             let worst = e.b.ins().f32const(f32::NEG_INFINITY);
@@ -186,10 +258,12 @@ impl TopKRow {
 
 impl RowOpCode for TopKRow {
     fn check(&self, check: &mut KernelChecker, site: CheckedSite) -> Checked {
-        let TopKRow { x, experts, k, out, .. } = *self;
+        let TopKRow { x, experts, k, groups, out, .. } = *self;
         let most = limit::TOP_K.min(experts);
         check
             .ensure((1..=most).contains(&k), || format!("the best {k} of {experts}, expected 1 to {most}"))?;
+        let fault = groups.and_then(|groups| groups.fault(experts, k));
+        check.ensure(fault.is_none(), || fault.unwrap_or_default())?;
         check.reads(x, RowType::F32(experts), site.rows)?;
         if let Some(bias) = self.bias {
             check.bias(bias, experts, 1)?;
@@ -214,6 +288,10 @@ impl RowOpCode for TopKRow {
                 self.scores(e, logits, choice);
                 None
             }
+        };
+        let choice = match self.groups {
+            Some(groups) => self.best_groups(e, groups, choice),
+            None => choice,
         };
         let chosen = self.choose(e, choice, out);
         let score = |(score, expert)| match scores {
@@ -242,8 +320,21 @@ impl RowOpCode for TopKRow {
             RouterScores::SoftmaxOfChosen => self.k,
             RouterScores::Sigmoid | RouterScores::Softmax => self.k + 1,
         };
+        let passes = passes + if self.groups.is_some() { 3 } else { 0 };
         Some(RowWork { elements: self.experts * passes, weights: 0 })
     }
+}
+
+/// The largest number of a list from `start` to before `end` and its index, ties to the lower one.
+fn largest(e: &mut Emit, list: Value, start: Value, end: Value) -> [Value; 2] {
+    let worst = e.b.ins().f32const(f32::NEG_INFINITY);
+    let best = e.for_carry(start, end, 1, &[worst, start], |e, index, best| {
+        let ptr = e.at(list, index, 4);
+        let number = e.load(F32, ptr, 0);
+        let better = e.b.ins().fcmp(FloatCC::GreaterThan, number, best[0]);
+        vec![e.select(better, number, best[0]), e.select(better, index, best[1])]
+    });
+    [best[0], best[1]]
 }
 
 /// `out[i] = f(x[i])`, for whole vectors of the `n` numbers.

@@ -9,10 +9,13 @@ use kernmill_os::text::size;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files besides weights and their index that a checkpoint may have: what it computes, how texts are cut, how
-/// conversations are written.
-const BESIDE: [&str; 8] = [
+/// Files besides weights and their index that a checkpoint may have: what it computes, how vectors are made, how
+/// texts are cut, how conversations are written.
+const BESIDE: [&str; 11] = [
     "config.json",
+    "modules.json",
+    "1_Pooling/config.json",
+    "config_sentence_transformers.json",
     "kernmill.toml",
     "generation_config.json",
     "tokenizer.json",

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub const MAGIC: [u8; 8] = *b"\x89KMPLN\r\n";
 /// Version of everything that this module, the packed weight formats ([`crate::format`]) and
 /// [`crate::program`] say. Any change of them is a new version.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4096;
 /// Bytes of an entry of the section table, which starts at [`TABLE_OFFSET`].

@@ -79,22 +79,23 @@ impl Cuts {
             return Err(CutError::Layers { stages, layers });
         }
         let Some(class) = program.classes.first() else { return Err(CutError::Layers { stages, layers }) };
-        let before: Vec<f64> = (1..=layers)
-            .map(|layer| Ok(read_by(class, 0..place(class, layer, layers)?.step)))
-            .collect::<Result<_, CutError>>()?;
+        // There is no place before a layer where later ones read the cache of one before it.
+        let before: Vec<Option<f64>> = (1..=layers)
+            .map(|layer| Some(read_by(class, 0..place(class, layer, layers).ok()?.step)))
+            .collect();
         let all = read_by(class, 0..class.steps.len());
         let logits: f64 = class.logit_steps.iter().map(|step| bytes_of(class, step)).sum();
         // The first stage has these besides its layers.
-        let behind = all - before.last().copied().unwrap_or(all) + logits;
+        let behind = all - before.last().copied().flatten().unwrap_or(all) + logits;
         let share = (all + logits) / f64::from(stages);
         let mut bounds = vec![0];
         for stage in 1..stages {
             let wanted = (share * f64::from(stage) - behind).max(0.0);
             let least = bounds[stage as usize - 1] + 1;
             let most = layers - (stages - stage);
-            let off = |layer: &u32| (before[*layer as usize - 1] - wanted).abs();
-            let nearest = (least..=most).min_by(|a, b| off(a).total_cmp(&off(b)));
-            bounds.push(nearest.unwrap_or(least));
+            let off = |layer| before[layer as usize - 1].map(|before| ((before - wanted).abs(), layer));
+            let nearest = (least..=most).filter_map(off).min_by(|a, b| a.0.total_cmp(&b.0));
+            bounds.push(nearest.ok_or(CutError::Mixed { layer: least })?.1);
         }
         bounds.push(layers);
         Cuts::at(program, &bounds)
@@ -184,12 +185,13 @@ struct CutPoint {
 
 /// The best place between attention layer `layer - 1` and the next one: where the fewest bytes live on.
 fn place(class: &TokenClass, layer: u32, layers: u32) -> Result<CutPoint, CutError> {
-    let touches = |step: &Step, of: u32| {
-        step.operands.iter().any(|operand| matches!(operand, Operand::Kv { layer, .. } if *layer == of))
+    let touches = |step: &Step, of: Range<u32>| {
+        step.operands.iter().any(|operand| matches!(operand, Operand::Kv { layer, .. } if of.contains(layer)))
     };
-    let last = class.steps.iter().rposition(|step| touches(step, layer - 1)).map_or(1, |last| last + 1);
+    // Later layers may read an earlier one's cache, which is in its stage alone.
+    let last = class.steps.iter().rposition(|step| touches(step, 0..layer)).map_or(1, |last| last + 1);
     let next = match layer < layers {
-        true => class.steps.iter().position(|step| touches(step, layer)).unwrap_or(class.steps.len()),
+        true => class.steps.iter().position(|step| touches(step, layer..layers)).unwrap_or(class.steps.len()),
         false => class.steps.len(),
     };
     let best = (last..=next)

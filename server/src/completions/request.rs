@@ -64,7 +64,7 @@ const MAX_TOKENS: u32 = 16;
 pub fn take(scope: &RequestScope<'_>, mut fields: Fields) -> Result<Asked<Vec<Request>, Shows>, ApiError> {
     let facts = scope.facts;
     let (model, adapters) = scope.model(&mut fields)?;
-    let prompts = prompt::prompts(scope, &mut fields, "prompt", limits::PROMPTS)?;
+    let prompts = prompt::prompts(scope, &mut fields, "prompt", limits::PROMPTS, "")?;
     if let Some(record) = &scope.record {
         record.prompts(prompts.len());
     }

@@ -4,7 +4,7 @@ use super::asking::{COMMON, Usual, check_makes_vectors, run, tokens};
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::fields::Fields;
-use crate::fields::shape::{Shape, like, object, whole, words};
+use crate::fields::shape::{Shape, like, object, text, whole, words};
 use crate::limits;
 use crate::prompt::prompts;
 use crate::reply;
@@ -28,6 +28,8 @@ pub const EMBEDDINGS: Shape = object(&[
         json!({ "anyOf": [text, ids, several[0], several[1]] })
     }),
     whole("dimensions", 1, u32::MAX as u64).about("Elements of a vector: the first ones; all without it"),
+    text("prompt_name")
+        .about("Purpose of the texts, such as query: what the model has before these comes first"),
     words("encoding_format", "\"float\" or \"base64\"")
         .about("float without it; base64 is of f32, little-endian"),
 ])
@@ -59,7 +61,10 @@ fn read(scope: &RequestScope<'_>, fields: &mut Fields) -> Result<(Vec<Request>, 
         Some("base64") => true,
         Some(other) => return Err(fields.unlisted("encoding_format", other)),
     };
-    let ids = prompts(scope, fields, "input", limits::INPUTS)?;
+    let purpose = fields.text("prompt_name")?;
+    let prompt = scope.facts.prompts.text(purpose.as_deref());
+    let prompt = prompt.map_err(|message| ApiError::field("prompt_name", message))?;
+    let ids = prompts(scope, fields, "input", limits::INPUTS, prompt)?;
     if let Some(ids) = ids.iter().find(|ids| ids.len() > scope.facts.context as usize) {
         return Err(ApiError::context("input", ids.len(), None, scope.facts.context));
     }

@@ -76,9 +76,11 @@ fn read(
     };
     let context = scope.facts.context as usize;
     let tokenizer = tokenizer(scope.facts)?;
+    let prompt = scope.facts.prompts.of_any(&[]);
     let request = |text: &str| {
-        let mut ids =
-            tokenizer.encode(text, true).map_err(|error| ApiError::field(field, error.to_string()))?;
+        let mut ids = tokenizer
+            .encode(&[prompt, text].concat(), true)
+            .map_err(|error| ApiError::field(field, error.to_string()))?;
         if ids.is_empty() || (ids.len() > context && !cuts) {
             return Err(ApiError::context(field, ids.len(), None, scope.facts.context));
         }

@@ -149,6 +149,7 @@ impl Making<'_> {
         }
         let attention = Attention {
             layer: self.b.next_layer(),
+            shared: false,
             heads: self.heads,
             kv_heads: self.kv_heads,
             head_dim,

@@ -18,10 +18,10 @@ const MISSING: &[(&[&str], &[&str])] = &[
     (&["Gemma3nForConditionalGeneration", "gemma3n"], &["several residual streams"]),
     (
         &["Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "gemma4", "gemma4_text"],
-        &["heads that differ by layer", "caches that layers share"],
+        &["heads that differ by layer"],
     ),
-    (&["DeepseekV2ForCausalLM", "deepseek_v2", "deepseek2"], &[LATENT, "experts in groups"]),
-    (&["DeepseekV3ForCausalLM", "deepseek_v3"], &[LATENT, "experts in groups"]),
+    (&["DeepseekV2ForCausalLM", "deepseek_v2", "deepseek2"], &[LATENT]),
+    (&["DeepseekV3ForCausalLM", "deepseek_v3"], &[LATENT]),
     (
         &["Llama4ForCausalLM", "Llama4ForConditionalGeneration", "llama4", "llama4_text"],
         &["experts whose inputs are weighted"],

@@ -1,11 +1,12 @@
 //! A node of a spec while it is lowered, as its op sees it.
 
+use super::lower_layers::MAX_LAYERS;
 use super::lowering::{GraphLowering, MAX_EXTENT};
 use super::scope::{FULL, NameScope, inner_span};
 use super::{NodeArg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::ir::expr;
 use crate::ir::ops::SpecNode;
-use crate::ir::{Activations, Graph, Op, Role, TensorId, Type, ValueId};
+use crate::ir::{Activations, Graph, Node, NodeId, Op, Role, TensorId, Type, ValueId};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::kv::LayerKind;
 use kernmill_plan::vectors::VectorForm;
@@ -142,8 +143,32 @@ impl SpecNode for LoweredNode<'_, '_> {
             let label = format!("expected {kv_heads} KV heads of {head_dim}{values}, as the first one has");
             return Err(self.error_at("kv_heads", &message, label));
         }
-        self.l.attention_layers += 1;
-        Ok(self.l.attention_layers - 1)
+        self.l.attention_layers.push(self.scope.layer);
+        Ok(self.l.attention_layers.len() as u32 - 1)
+    }
+
+    fn attention_of_layer(&self, key: &str) -> Result<NodeId> {
+        if let ScalarText::Expr(text) = self.scalar(key).value
+            && self.scope.name_of(&text) != text
+        {
+            let message = format!("`{text}` is no layer here, but `{}`", self.scope.name_of(&text));
+            let label = "expected the number of a layer above, counted from 0";
+            return Err(self.error_at(key, &message, label.to_owned()));
+        }
+        let layer = self.scope.whole(&self.scalar(key), &format!("`{key}`"), 0, MAX_LAYERS - 1)? as usize;
+        let caches = self.l.attention_layers.iter().enumerate().filter(|(_, of)| **of == Some(layer));
+        let caches: Vec<u32> = caches.map(|(number, _)| number as u32).collect();
+        let [number] = caches[..] else {
+            let message = match caches.len() {
+                0 => format!("layer {layer} has no attention with a cache of its own above this node"),
+                many => format!("layer {layer} has {many} attentions with caches"),
+            };
+            let label = "expected the number of a layer that has one, counted from 0";
+            return Err(self.error_at(key, &message, label.to_owned()));
+        };
+        let has = |node: &Node| node.op.attention().is_some_and(|a| a.layer == number && !a.shared);
+        let (id, _) = self.l.graph.nodes().find(|(_, node)| has(node)).expect("it was lowered");
+        Ok(id)
     }
 
     fn set_output(&mut self, value: ValueId, vectors: Option<VectorForm>) -> Result<()> {

@@ -47,7 +47,7 @@ pub fn lower(spec: &Spec) -> Result<Graph> {
         used_blocks: BTreeSet::new(),
         lowered: 0,
         attention: [None; 2],
-        attention_layers: 0,
+        attention_layers: Vec::new(),
         output: None,
     };
     lowering.section(&scope, &spec.before)?;

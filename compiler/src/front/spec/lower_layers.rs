@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Layers at most.
-const MAX_LAYERS: u64 = 1024;
+pub(super) const MAX_LAYERS: u64 = 1024;
 
 impl<'a> GraphLowering<'a> {
     pub(super) fn layers(&mut self, outer: &NameScope<'a>, layer: &'a LayerDef) -> Result<()> {

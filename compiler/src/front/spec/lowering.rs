@@ -30,7 +30,8 @@ pub(crate) struct GraphLowering<'a> {
     pub(super) lowered: usize,
     /// KV heads, `head_dim` and `v_head_dim` of the attention layers, by kind of layer.
     pub(crate) attention: [Option<[usize; 3]>; 2],
-    pub(crate) attention_layers: u32,
+    /// The layer of the spec that each attention with a cache is in, if it is in one.
+    pub(crate) attention_layers: Vec<Option<usize>>,
     /// The value that the model leaves, once a node says which.
     pub(crate) output: Option<ValueId>,
 }

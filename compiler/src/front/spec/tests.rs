@@ -394,3 +394,27 @@ fn inputs_stay_f32_where_the_spec_says_so() {
         assert!(text.contains(expected), "{text}");
     }
 }
+
+#[test]
+fn groups_of_experts_are_checked_with_their_place() {
+    let said = |k: u32, groups: &str| {
+        let groups = format!(", scores = \"sigmoid\"{groups}");
+        let text =
+            RIGHT.replacen(r#"input = "scores", k = 2"#, &format!(r#"input = "scores", k = {k}{groups}"#), 1);
+        graph(&text).map_err(|error| error.excerpt(false))
+    };
+    let routed = said(2, ", groups = 2, top_groups = 1").unwrap().to_string();
+    assert!(routed.contains("router_topk(k=2, groups=1 of 2, scores=sigmoid)"), "{routed}");
+    for (k, groups, expected) in [
+        (2, ", groups = 2", "`groups` without `top_groups`"),
+        (2, ", top_groups = 2", "`top_groups` without `groups`"),
+        (2, ", groups = 3, top_groups = 1", "4 experts in 3 groups"),
+        (2, ", groups = 4, top_groups = 3", "4 experts in 4 groups"),
+        (2, ", groups = 2, top_groups = 3", "the best 3 of 2 groups"),
+        (3, ", groups = 2, top_groups = 1", "top-3 of the 2 experts of 1 groups"),
+        (2, ", groups = 0, top_groups = 1", "`groups` is 0"),
+    ] {
+        let text = said(k, groups).unwrap_err();
+        assert!(text.contains(expected), "{text}");
+    }
+}

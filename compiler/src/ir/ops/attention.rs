@@ -22,11 +22,13 @@ use kernmill_plan::numeric::ATTENTION_SEGMENT;
 use std::ops::RangeInclusive;
 
 /// `q f32, k, v (f32 or a format of the cache); [sinks] -> f32`: appends k and v to the layer's cache, then
-/// attends.
+/// attends. One that shares the cache of an attention before it has the same k and v, and appends nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attention {
     /// Attention layer, in order: index of its KV pool.
     pub layer: u32,
+    /// Whether an attention before it has that cache, and writes it.
+    pub shared: bool,
     /// Query heads.
     pub heads: usize,
     /// KV heads; `heads` is a multiple of it.
@@ -88,8 +90,9 @@ pub static KINDS: [Outline; 1] = [Outline {
             name: "attention",
             params: &[
                 required("q", ParamKind::Value),
-                required("k", ParamKind::Value),
-                required("v", ParamKind::Value),
+                optional("k", ParamKind::Value),
+                optional("v", ParamKind::Value),
+                optional("shares", ParamKind::Number),
                 required("heads", ParamKind::Number),
                 required("kv_heads", ParamKind::Number),
                 optional("scale", ParamKind::Number),
@@ -129,6 +132,10 @@ fn format(at: &mut LineCursor<'_>) -> Result<KvFormat, String> {
 fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
     let layer = at.attribute("layer")?;
     at.expect(",")?;
+    let shared = at.eat("shared");
+    if shared {
+        at.expect(",")?;
+    }
     let heads = at.attribute("heads")?;
     at.expect(",")?;
     let kv_heads = at.attribute("kv_heads")?;
@@ -169,7 +176,8 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
             KvPair { k, v: format(at)? }
         }
     };
-    Ok(Attention { layer, heads, kv_heads, head_dim, v_head_dim, scale, softcap, causal, window, kv }.into())
+    Ok(Attention { layer, shared, heads, kv_heads, head_dim, v_head_dim, scale, softcap, causal, window, kv }
+        .into())
 }
 
 impl OpDef for Attention {
@@ -215,8 +223,20 @@ impl OpDef for Attention {
     }
 
     fn attributes(&self, _: usize) -> String {
-        let Attention { layer, heads, kv_heads, head_dim, v_head_dim, scale, softcap, causal, window, kv } =
-            self;
+        let Attention {
+            layer,
+            heads,
+            kv_heads,
+            head_dim,
+            v_head_dim,
+            scale,
+            softcap,
+            causal,
+            window,
+            kv,
+            ..
+        } = self;
+        let shared = if self.shared { ", shared" } else { "" };
         let softcap = softcap.map_or(String::new(), |softcap| format!(", softcap={softcap:?}"));
         let causal = if *causal { "" } else { ", causal=false" };
         let window = window.map_or(String::new(), |window| format!(", window={window}"));
@@ -229,13 +249,14 @@ impl OpDef for Attention {
             false => format!(", v_head_dim={v_head_dim}"),
         };
         let heads = format!("heads={heads}, kv_heads={kv_heads}, head_dim={head_dim}{values}");
-        format!("(layer={layer}, {heads}, scale={scale:?}{softcap}{causal}{window}, {kv})")
+        format!("(layer={layer}{shared}, {heads}, scale={scale:?}{softcap}{causal}{window}, {kv})")
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
         let a = self;
         let (layer, k_cols) = (a.layer as usize, a.kv_heads * a.head_dim);
-        for i in 0..state.batch.len() {
+        let own = if a.shared { 0 } else { state.batch.len() };
+        for i in 0..own {
             let sequence = state.batch[i].sequence;
             let mut kv = std::mem::take(&mut state.sequences[sequence][layer]);
             for (rows, input) in [&mut kv.k, &mut kv.v].into_iter().zip(&node.inputs[1..]) {
@@ -270,8 +291,6 @@ impl OpDef for Attention {
 
 fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     let (q, q_cols) = at.token_input("q")?;
-    let (k, k_cols) = at.token_input("k")?;
-    let (v, v_cols) = at.token_input("v")?;
     let kv_heads = at.whole("kv_heads", limit::KV_HEADS)?;
     let heads = at.whole("heads", limit::KV_HEADS * limit::QUERIES_PER_KV_HEAD)?;
     if !q_cols.is_multiple_of(heads) {
@@ -293,19 +312,15 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let label = format!("expected an even number up to {}", limit::HEAD_DIM);
         return Err(at.at("heads", &message, label));
     }
-    if k_cols != kv_heads * head_dim {
-        let message = format!("k has {k_cols} columns");
-        let label = format!("expected {} ({kv_heads} KV heads of {head_dim})", kv_heads * head_dim);
-        return Err(at.at("k", &message, label));
-    }
-    let v_head_dim = v_cols / kv_heads;
-    if !v_cols.is_multiple_of(kv_heads) || v_head_dim == 0 || v_head_dim > limit::HEAD_DIM {
-        let message = format!("v has {v_cols} columns");
-        let label = format!("expected {kv_heads} KV heads of at most {} elements", limit::HEAD_DIM);
-        return Err(at.at("v", &message, label));
-    }
     let causal = !at.has("causal") || at.flag("causal");
-    let layer = at.next_attention([kv_heads, head_dim, v_head_dim], causal)?;
+    let shared = at.has("shares");
+    let (layer, v_head_dim, [k, v]) = match shared {
+        true => shared_cache(at, q, kv_heads, head_dim)?,
+        false => {
+            let (v_head_dim, kv) = own_cache(at, kv_heads, head_dim)?;
+            (at.next_attention([kv_heads, head_dim, v_head_dim], causal)?, v_head_dim, kv)
+        }
+    };
     let scale = match at.has("scale") {
         true => at.positive("scale", "the scale")?,
         false => (1.0 / (head_dim as f64).sqrt()) as f32,
@@ -320,13 +335,81 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         false => vec![],
     };
     let kv = KvPair::both(KvFormat::F32);
-    let attention =
-        Attention { layer, heads, kv_heads, head_dim, v_head_dim, scale, softcap, causal, window, kv };
+    let attention = Attention {
+        layer,
+        shared,
+        heads,
+        kv_heads,
+        head_dim,
+        v_head_dim,
+        scale,
+        softcap,
+        causal,
+        window,
+        kv,
+    };
     let ty = Type::F32(Rows::Tokens, heads * v_head_dim);
     Ok(at.push(ty, attention, vec![q, k, v], tensors))
 }
 
-/// The elements, so many, of a head at a position, and their scale.
+/// Keys and values of so many heads that the node names, and the elements of a head's values.
+fn own_cache(at: &mut dyn SpecNode, kv_heads: usize, head_dim: usize) -> SpecResult<(usize, [ValueId; 2])> {
+    let mut read = |key| {
+        if !at.has(key) {
+            let message = format!("attention without `{key}`");
+            return Err(at.at("q", &message, "expected `k` and `v` beside it, or `shares`"));
+        }
+        at.token_input(key)
+    };
+    let ((k, k_cols), (v, v_cols)) = (read("k")?, read("v")?);
+    if k_cols != kv_heads * head_dim {
+        let message = format!("k has {k_cols} columns");
+        let label = format!("expected {} ({kv_heads} KV heads of {head_dim})", kv_heads * head_dim);
+        return Err(at.at("k", &message, label));
+    }
+    let v_head_dim = v_cols / kv_heads;
+    if !v_cols.is_multiple_of(kv_heads) || v_head_dim > limit::HEAD_DIM {
+        let message = format!("v has {v_cols} columns");
+        let label = format!("expected {kv_heads} KV heads of at most {} elements", limit::HEAD_DIM);
+        return Err(at.at("v", &message, label));
+    }
+    Ok((v_head_dim, [k, v]))
+}
+
+/// The cache of the layer that the node names, the elements of a head's values, and the keys and values that
+/// are in it.
+fn shared_cache(
+    at: &mut dyn SpecNode,
+    q: ValueId,
+    kv_heads: usize,
+    head_dim: usize,
+) -> SpecResult<(u32, usize, [ValueId; 2])> {
+    if let Some(key) = ["k", "v"].into_iter().find(|key| at.has(key)) {
+        let message = format!("`{key}` beside `shares`");
+        return Err(at.at(key, &message, "expected keys and values of its own, or another layer's"));
+    }
+    let own = at.attention_of_layer("shares")?;
+    let node = at.graph().node(own);
+    let kv = [node.inputs[1], node.inputs[2]];
+    let other = node.op.attention().expect("it is an attention").clone();
+    if (other.kv_heads, other.head_dim) != (kv_heads, head_dim) {
+        let message = format!("{kv_heads} KV heads of {head_dim}");
+        let label = format!("expected {} of {}, as that layer has", other.kv_heads, other.head_dim);
+        return Err(at.at("shares", &message, label));
+    }
+    let causal = !at.has("causal") || at.flag("causal");
+    if (at.window()?, causal) != (other.window, other.causal) {
+        let message = "another view than that of the layer whose cache it reads";
+        return Err(at.at("shares", message, "expected the same `window` and `causal`"));
+    }
+    if !at.graph().follows(q, own) {
+        let message = "its queries do not depend on the attention whose cache it reads";
+        return Err(at.at("q", message, "expected a value that is computed from it"));
+    }
+    Ok((other.layer, other.v_head_dim, kv))
+}
+
+/// A head's elements at a position, and their scale.
 fn head<'r>(
     rows: &'r CachedRows,
     a: &Attention,

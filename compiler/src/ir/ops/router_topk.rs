@@ -10,7 +10,7 @@ use crate::ir::eval::num::{exp, max, sigmoid};
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, RowKind, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::row_op::{RouterScores, TopKRow};
+use kernmill_kernels_gen::row_op::{RouterGroups, RouterScores, TopKRow};
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::limit;
 use kernmill_plan::numeric::LEAST_ROUTE_SUM;
@@ -21,6 +21,8 @@ use kernmill_plan::numeric::LEAST_ROUTE_SUM;
 pub struct RouterTopk {
     /// Experts per token.
     pub k: u32,
+    /// The groups that experts are in, of which the best stay.
+    pub groups: Option<RouterGroups>,
     /// The scores of experts.
     pub scores: RouterScores,
     /// Whether weights are divided by their sum.
@@ -46,6 +48,8 @@ pub static KINDS: [Outline; 1] = [Outline {
                 optional("bias", ParamKind::Tensor),
                 optional("normalise", ParamKind::Flag),
                 optional("scale", ParamKind::Number),
+                optional("groups", ParamKind::Number),
+                optional("top_groups", ParamKind::Number),
             ],
             pattern: &["router_topk"],
         },
@@ -67,7 +71,7 @@ pub static KINDS: [Outline; 1] = [Outline {
 impl RouterTopk {
     /// The k largest logits, with the softmax of these as weights.
     pub fn new(k: u32) -> RouterTopk {
-        RouterTopk { k, scores: RouterScores::SoftmaxOfChosen, normalise: false, scale: None }
+        RouterTopk { k, groups: None, scores: RouterScores::SoftmaxOfChosen, normalise: false, scale: None }
     }
 }
 
@@ -80,6 +84,10 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
             op.scores = RouterScores::from_name(word).ok_or_else(|| unknown("scores", word))?;
         } else if at.eat("normalise") {
             op.normalise = true;
+        } else if at.eat("groups") {
+            at.expect("=")?;
+            let taken = at.number()?;
+            op.groups = Some(RouterGroups { taken, count: at.field("of")? });
         } else {
             op.scale = Some(at.attribute("scale")?);
         }
@@ -96,13 +104,14 @@ impl OpDef for RouterTopk {
         let (k, cols) = (self.k, on.x().cols());
         on.rows_are(Rows::Tokens)?;
         on.shape(0, &[cols])?;
-        let plain = on.tensors.is_empty() && !self.normalise;
+        let plain = on.tensors.is_empty() && !self.normalise && self.groups.is_none();
         ensure(plain || self.scores != RouterScores::SoftmaxOfChosen, || {
-            "a softmax of the chosen takes neither a bias nor normalise".into()
+            "a softmax of the chosen takes no bias, normalise or groups".into()
         })?;
         let scale = self.scale.unwrap_or(1.0);
         ensure(scale.is_finite() && scale > 0.0, || format!("scale = {scale} is not a number above 0"))?;
         ensure(k > 0 && k as usize <= cols, || format!("k = {k} of {cols} experts"))?;
+        self.groups.and_then(|groups| groups.fault(cols, k as usize)).map_or(Ok(()), Err)?;
         Ok(Type::Routing(k))
     }
 
@@ -113,7 +122,8 @@ impl OpDef for RouterTopk {
         };
         let normalise = if self.normalise { ", normalise" } else { "" };
         let scale = self.scale.map_or(String::new(), |scale| format!(", scale={scale:?}"));
-        format!("(k={}{scores}{normalise}{scale})", self.k)
+        let groups = self.groups.map(|groups| format!(", groups={} of {}", groups.taken, groups.count));
+        format!("(k={}{}{scores}{normalise}{scale})", self.k, groups.unwrap_or_default())
     }
 
     fn eval(&self, state: &mut OpState, node: &Node) -> Data {
@@ -126,12 +136,9 @@ impl OpDef for RouterTopk {
     fn row_op(&self, node: &Node, kernels: &dyn Packed) -> Option<GraphRowOp> {
         let experts = kernels.graph().value(node.inputs[0]).ty.cols();
         let bias = node.tensors.first().map(|&bias| OperandRef::Tensor(bias));
-        let RouterTopk { k, scores, normalise, scale } = *self;
-        let (k, scale) = (k as usize, scale.map(Into::into));
-        Some(
-            TopKRow { x: node.inputs[0], bias, experts, k, scores, normalise, scale, out: node.output }
-                .into(),
-        )
+        let RouterTopk { k, groups, scores, normalise, scale } = *self;
+        let (x, out, k, scale) = (node.inputs[0], node.output, k as usize, scale.map(Into::into));
+        Some(TopKRow { x, bias, experts, k, groups, scores, normalise, scale, out }.into())
     }
 }
 
@@ -146,11 +153,12 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
         let message = format!("top-{k} of {experts} experts");
         return Err(at.at("k", &message, format!("expected at most {experts}")));
     }
-    let mut op = RouterTopk { normalise: at.flag("normalise"), ..RouterTopk::new(k as u32) };
+    let groups = groups(at, experts, k)?;
+    let mut op = RouterTopk { groups, normalise: at.flag("normalise"), ..RouterTopk::new(k as u32) };
     if at.has("scores") {
         op.scores = RouterScores::from_name(&at.text("scores").value).unwrap_or(op.scores);
     }
-    for key in ["bias", "normalise"] {
+    for key in ["bias", "normalise", "groups"] {
         if at.has(key) && op.scores == RouterScores::SoftmaxOfChosen {
             let message = format!("`{key}` of a softmax of the chosen");
             return Err(at.at(key, &message, "expected with scores = \"softmax\" or \"sigmoid\" only"));
@@ -161,6 +169,33 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
     }
     let bias = if at.has("bias") { vec![at.vector("bias", experts)?] } else { vec![] };
     Ok(at.push(Type::Routing(k as u32), op, vec![x], bias))
+}
+
+/// The groups of a router's experts, `top_groups` of `groups`.
+fn groups(at: &mut dyn SpecNode, experts: usize, k: usize) -> SpecResult<Option<RouterGroups>> {
+    for (key, other) in [("groups", "top_groups"), ("top_groups", "groups")] {
+        if at.has(key) && !at.has(other) {
+            let message = format!("`{key}` without `{other}`");
+            return Err(at.at(key, &message, "expected both, or none"));
+        }
+    }
+    if !at.has("groups") {
+        return Ok(None);
+    }
+    let count = at.whole("groups", limit::EXPERTS)?;
+    let groups = RouterGroups { count, taken: at.whole("top_groups", limit::EXPERTS)? };
+    match groups.fault(experts, k) {
+        Some(fault) if groups.taken > count => {
+            Err(at.at("top_groups", &fault, "expected no more than there are"))
+        }
+        Some(fault) if groups.left(experts).is_some() => {
+            Err(at.at("k", &fault, "expected no more experts than the best groups have"))
+        }
+        Some(fault) => {
+            Err(at.at("groups", &fault, "expected groups of the same size, of at least 2 experts"))
+        }
+        None => Ok(Some(groups)),
+    }
 }
 
 impl RouterTopk {
@@ -176,13 +211,14 @@ impl RouterTopk {
             }
             RouterScores::Sigmoid => logits.iter().copied().map(sigmoid).collect(),
         };
-        let chosen = match bias {
-            Some(bias) => {
-                let biased: Vec<f32> = scores.iter().zip(bias).map(|(score, bias)| score + bias).collect();
-                largest(&biased, self.k as usize)
-            }
-            None => largest(&scores, self.k as usize),
+        let mut choice = match bias {
+            Some(bias) => scores.iter().zip(bias).map(|(score, bias)| score + bias).collect(),
+            None => scores.clone(),
         };
+        if let Some(groups) = self.groups {
+            keep_best(&mut choice, groups);
+        }
+        let chosen = largest(&choice, self.k as usize);
         let mut weights: Vec<f32> = chosen.iter().map(|&i| scores[i]).collect();
         let sum = |weights: &[f32]| weights[1..].iter().fold(weights[0], |sum, weight| sum + weight);
         if self.scores == RouterScores::SoftmaxOfChosen {
@@ -199,6 +235,19 @@ impl RouterTopk {
         }
         let routes = chosen.into_iter().zip(weights);
         routes.map(|(expert, weight)| ChosenExpert { expert: expert as u32, weight }).collect()
+    }
+}
+
+/// Makes the scores of all groups but the best, those with the largest sums of two, smaller than any.
+fn keep_best(choice: &mut [f32], groups: RouterGroups) {
+    let size = choice.len() / groups.count;
+    let two = |group: &[f32]| largest(group, 2).into_iter().map(|i| group[i]).sum::<f32>();
+    let sums: Vec<f32> = choice.chunks_exact(size).map(two).collect();
+    let best = largest(&sums, groups.taken);
+    for (number, group) in choice.chunks_exact_mut(size).enumerate() {
+        if !best.contains(&number) {
+            group.fill(f32::NEG_INFINITY);
+        }
     }
 }
 
@@ -235,6 +284,19 @@ mod tests {
         };
         let choice = |i: u32| scores[i as usize] + f64::from(bias[i as usize]);
         let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        if let Some(groups) = op.groups {
+            let size = scores.len() / groups.count;
+            let of = |i: u32| i as usize / size;
+            let sum = |group: usize| {
+                let mut all: Vec<f64> =
+                    order.iter().filter(|&&i| of(i) == group).map(|&i| choice(i)).collect();
+                all.sort_by(f64::total_cmp);
+                all[size - 1] + all[size - 2]
+            };
+            let better = |group: usize| (0..groups.count).filter(|&other| sum(other) > sum(group)).count();
+            let kept: Vec<usize> = (0..groups.count).filter(|&group| better(group) < groups.taken).collect();
+            order.retain(|&i| kept.contains(&of(i)));
+        }
         order.sort_by(|&a, &b| choice(b).total_cmp(&choice(a)));
         order.truncate(op.k as usize);
         let sum: f64 = match op.normalise || op.scores == RouterScores::SoftmaxOfChosen {
@@ -252,10 +314,14 @@ mod tests {
         let all = [RouterScores::SoftmaxOfChosen, RouterScores::Softmax, RouterScores::Sigmoid];
         for round in 0..300 {
             let (scores, normalise) = (all[round % 3], round % 2 == 0 && round % 3 > 0);
-            let op = RouterTopk { scores, normalise, scale: [None, Some(2.5)][round / 3 % 2], k: 6 };
-            let logits: Vec<f32> = (0..61).map(|_| number(6.0)).collect();
-            let biased = scores != RouterScores::SoftmaxOfChosen && round % 4 < 2;
-            let bias: Vec<f32> = (0..61).map(|_| if biased { number(0.4) } else { 0.0 }).collect();
+            let scale = [None, Some(2.5)][round / 3 % 2];
+            let groups = |(count, taken)| RouterGroups { count, taken };
+            let groups = [None, Some((6, 2)), Some((15, 4)), Some((4, 4))][round % 4].map(groups);
+            let groups = groups.filter(|_| scores != RouterScores::SoftmaxOfChosen);
+            let op = RouterTopk { groups, scores, normalise, scale, k: 6 };
+            let logits: Vec<f32> = (0..60).map(|_| number(6.0)).collect();
+            let biased = scores != RouterScores::SoftmaxOfChosen && round % 8 < 4;
+            let bias: Vec<f32> = (0..60).map(|_| if biased { number(0.4) } else { 0.0 }).collect();
             let found = op.routes(&logits, biased.then_some(&bias[..]));
             let expected = published(&op, &logits, &bias);
             assert_eq!(found.len(), expected.len());
@@ -275,12 +341,13 @@ mod tests {
 
     #[test]
     fn attributes_are_read_back() {
-        for (scores, normalise, scale) in [
-            (RouterScores::SoftmaxOfChosen, false, Some(0.1)),
-            (RouterScores::Softmax, true, None),
-            (RouterScores::Sigmoid, true, Some(2.5)),
+        let groups = Some(RouterGroups { count: 8, taken: 3 });
+        for (groups, scores, normalise, scale) in [
+            (None, RouterScores::SoftmaxOfChosen, false, Some(0.1)),
+            (groups, RouterScores::Softmax, true, None),
+            (groups, RouterScores::Sigmoid, true, Some(2.5)),
         ] {
-            let op = RouterTopk { k: 3, scores, normalise, scale };
+            let op = RouterTopk { k: 3, groups, scores, normalise, scale };
             let text = op.attributes(1);
             let mut at = LineCursor::new(text.trim_matches(['(', ')']));
             assert_eq!(parse(&mut at, true), Ok(op.into()));

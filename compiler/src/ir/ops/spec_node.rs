@@ -1,7 +1,7 @@
 //! A node of a spec while it becomes graph nodes: what an op reads its arguments with, and adds them with.
 
 use super::form::check_expr;
-use crate::ir::{Activations, Graph, Op, Role, Rows, TensorId, Type, ValueId};
+use crate::ir::{Activations, Graph, NodeId, Op, Role, Rows, TensorId, Type, ValueId};
 use crate::spec_text::{Result, Spanned, SpecError};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::limit;
@@ -71,6 +71,11 @@ pub trait SpecNode {
     /// # Errors
     /// When an attention before has other ones.
     fn next_attention(&mut self, shape: [usize; 3], causal: bool) -> Result<u32>;
+    /// The attention with a cache of its own in the layer whose number `key` holds, counted from 0.
+    ///
+    /// # Errors
+    /// When the layer has none, or several.
+    fn attention_of_layer(&self, key: &str) -> Result<NodeId>;
     /// Makes the value the model's output: its logits, or the rows from which vectors are made.
     ///
     /// # Errors

@@ -175,12 +175,12 @@ fn serialise<T: serde::Serialize>(what: &'static str, value: &T) -> Result<Vec<u
 
 /// Chat templates as plans have them: the default one, and what there is besides.
 fn chat(templates: &ChatTemplates) -> (Option<String>, ChatSection) {
-    let ChatTemplates { templates, tokens, fault, is_given } = templates.clone();
+    let ChatTemplates { templates, tokens, fault, is_given, prompts } = templates.clone();
     let (default, others): (Vec<_>, Vec<_>) =
         templates.into_iter().partition(|template| template.name == chat::DEFAULT);
     let named = others.into_iter().map(|ChatTemplate { name, text, .. }| NamedTemplate { name, text });
     let default = default.into_iter().next().map(|template| template.text);
-    (default, ChatSection { named: named.collect(), tokens, fault, is_given })
+    (default, ChatSection { named: named.collect(), tokens, fault, is_given, prompts })
 }
 
 fn metadata(parts: &PlanParts<'_>, graph: &Graph, layout: &WeightLayout, program: &Program) -> Metadata {

@@ -207,21 +207,22 @@ impl<'g> Fusion<'g> {
         Ok(group)
     }
 
-    /// The attention that reads what the rule writes to the cache: it alone, keys and values.
+    /// The attention whose keys and values the rule writes to the cache: they are read from there alone.
     fn kv_write(&self, form: &Plain, found: &Match) -> Result<Option<NodeId>, String> {
         let written: Vec<ValueId> =
             form.rule.kv_write.iter().filter_map(|name| form.value_of(self.graph, found, name)).collect();
         let [keys, values] = written[..] else { return Ok(None) };
         let reads = |id: &NodeId| {
             let node = self.graph.node(*id);
-            node.op.attention().is_some() && node.inputs[1..] == [keys, values]
+            node.op.attention().is_some_and(|a| !a.shared) && node.inputs[1..] == [keys, values]
         };
         let Some(attention) = self.uses.users(keys).iter().copied().find(reads) else {
             let (keys, values) = (name(self.graph, keys), name(self.graph, values));
             return Err(format!("no attention reads {keys} as its keys and {values} as its values"));
         };
         for value in [keys, values] {
-            if let Some(&other) = self.uses.users(value).iter().find(|user| **user != attention) {
+            let mut users = self.uses.users(value).iter();
+            if let Some(&other) = users.find(|user| !self.graph.read_one_cache(attention, **user)) {
                 let also = also_used(self.graph, value, other);
                 return Err(format!("{also} (the kernel writes it to the KV cache only)"));
             }

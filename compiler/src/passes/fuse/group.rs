@@ -139,8 +139,10 @@ impl FusedGraph {
     }
 
     /// Index of the group that writes this attention's keys and values to the cache: one whose rule says so,
-    /// or the attention's own, which then writes them before it attends.
+    /// or the attention's own, which then writes them before it attends. Where it shares a cache, that is the
+    /// group that writes this.
     pub fn kv_writer(&self, attention: NodeId) -> usize {
+        let attention = self.graph.cache_owner(attention).unwrap_or(attention);
         let writer = self.groups.iter().position(|group| group.kv_write == Some(attention));
         let has = |group: &Group| {
             [&group.roots, &group.prologue, &group.epilogue].iter().any(|part| part.contains(&attention))

@@ -10,12 +10,14 @@ use std::sync::{Arc, LazyLock};
 pub const USER_PRIORITY: i64 = 1000;
 
 /// The built-in specs, in the order in which they are tried: an earlier one takes its nodes first.
-const BUILTIN: [(&str, &str); 20] = [
+const BUILTIN: [(&str, &str); 22] = [
     ("post_qkv_norm", include_str!("../../../../model-specs/fused/post_qkv_norm.toml")),
     ("qkv_norm", include_str!("../../../../model-specs/fused/qkv_norm.toml")),
     ("post_qkv", include_str!("../../../../model-specs/fused/post_qkv.toml")),
     ("qkv", include_str!("../../../../model-specs/fused/qkv.toml")),
     ("qkv_alone", include_str!("../../../../model-specs/fused/qkv_alone.toml")),
+    ("post_q", include_str!("../../../../model-specs/fused/post_q.toml")),
+    ("q", include_str!("../../../../model-specs/fused/q.toml")),
     ("attention", include_str!("../../../../model-specs/fused/attention.toml")),
     ("linear_act", include_str!("../../../../model-specs/fused/linear_act.toml")),
     ("linear_residual", include_str!("../../../../model-specs/fused/linear_residual.toml")),

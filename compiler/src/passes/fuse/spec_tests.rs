@@ -355,7 +355,7 @@ fn specs_take_their_places() {
         let set = FusedSet::builtin().with(specs).unwrap();
         set.names().map(str::to_owned).collect::<Vec<_>>().join(" ")
     };
-    let qkv = "post_qkv_norm qkv_norm post_qkv qkv qkv_alone";
+    let qkv = "post_qkv_norm qkv_norm post_qkv qkv qkv_alone post_q q";
     let moe = "moe_router moe_gate_up moe_routed moe_down";
     let rest = format!("linear_act linear_residual {moe} post_mlp_gate_up mlp_gate_up linear_combined");
     let end = "post_norm_add norm_quant routed_shrink shrink";

@@ -66,7 +66,7 @@ impl FusedGraph {
         if outputs != group.outputs {
             return Err("its outputs are not the values that are used outside".into());
         }
-        let attends = |id: NodeId| self.graph.node(id).op.attention().is_some();
+        let attends = |id: NodeId| self.graph.node(id).op.attention().is_some_and(|a| !a.shared);
         if let Some(attention) = group.kv_write
             && !(attends(attention) && self.only_reader(uses, group, attention))
         {
@@ -82,10 +82,13 @@ impl FusedGraph {
         }
     }
 
-    /// Whether `attention` alone reads the keys and values of a group.
+    /// Whether `attention`, and those that share its cache, alone read the keys and values of a group.
     fn only_reader(&self, uses: &Uses, group: &Group, attention: NodeId) -> bool {
         let inputs = &self.graph.node(attention).inputs;
-        inputs[1..].iter().all(|value| group.outputs.contains(value) && uses.users(*value) == [attention])
+        inputs[1..].iter().all(|value| {
+            let mut users = uses.users(*value).iter();
+            group.outputs.contains(value) && users.all(|user| self.graph.read_one_cache(attention, *user))
+        })
     }
 
     fn member(&self, id: NodeId) -> String {

@@ -241,6 +241,8 @@ struct Quantiser<'g> {
     values: Vec<ValueId>,
     /// The one `q8`, and the one bf16, of each new f32 value.
     rounded: HashMap<(ValueId, &'static str), ValueId>,
+    /// New keys and values of each attention that has a cache.
+    caches: Vec<[ValueId; 2]>,
 }
 
 impl<'g> Quantiser<'g> {
@@ -258,7 +260,15 @@ impl<'g> Quantiser<'g> {
             builder.add_tensor(tensor);
         }
         let uses = Uses::new(graph);
-        Quantiser { graph, as_asked, uses, builder, values: vec![ValueId(0)], rounded: HashMap::new() }
+        Quantiser {
+            graph,
+            as_asked,
+            uses,
+            builder,
+            values: vec![ValueId(0)],
+            rounded: HashMap::new(),
+            caches: Vec::new(),
+        }
     }
 
     fn run(mut self) -> Result<Graph, GraphError> {
@@ -283,18 +293,24 @@ impl<'g> Quantiser<'g> {
                 if attention.kv.k.descriptor().rotated {
                     let head_dim = attention.head_dim;
                     attention.scale /= hadamard_block(head_dim) as f32;
-                    for (input, what) in inputs.iter_mut().zip(["q", "k"]) {
+                    let made = if attention.shared { 1 } else { 2 };
+                    for (input, what) in inputs.iter_mut().zip(["q", "k"]).take(made) {
                         let name = format!("{name}.{what}_hadamard");
                         *input = self.builder.node(&name, Hadamard { head_dim }, &[*input], &[])?;
                     }
                 }
-                if attention.kv.v.descriptor().rotated {
+                if attention.kv.v.descriptor().rotated && !attention.shared {
                     let (name, op) =
                         (format!("{name}.v_hadamard"), Hadamard { head_dim: attention.v_head_dim });
                     inputs[2] = self.builder.node(&name, op, &[inputs[2]], &[])?;
                 }
-                for (plane, input) in [KvPlane::K, KvPlane::V].into_iter().zip(&mut inputs[1..]) {
-                    *input = self.cached(name, plane, &attention, *input)?;
+                if attention.shared {
+                    inputs[1..].copy_from_slice(&self.caches[attention.layer as usize]);
+                } else {
+                    for (plane, input) in [KvPlane::K, KvPlane::V].into_iter().zip(&mut inputs[1..]) {
+                        *input = self.cached(name, plane, &attention, *input)?;
+                    }
+                    self.caches.push([inputs[1], inputs[2]]);
                 }
                 Op::Attention(attention)
             }

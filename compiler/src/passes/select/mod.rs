@@ -130,12 +130,11 @@ pub fn select(
 
 /// The group that writes the last layer's keys and values.
 fn last_writer(fused: &FusedGraph) -> Option<usize> {
-    let is_attention = |group: &&Group| matches!(group.composition, Composition::Attention { .. });
-    let last = fused.groups.iter().rev().find(is_attention)?;
-    match last.composition {
-        Composition::Attention { root, .. } => Some(fused.kv_writer(root)),
+    let own = |group: &Group| match group.composition {
+        Composition::Attention { root, .. } => fused.graph.cache_owner(root).filter(|own| *own == root),
         _ => None,
-    }
+    };
+    fused.groups.iter().rev().find_map(own).map(|attention| fused.kv_writer(attention))
 }
 
 /// The inputs of a group's selection.

@@ -51,7 +51,8 @@ pub fn write(pool: usize, plane: KvPlane) -> RowOp {
 /// The best k of so many experts, chosen with a bias.
 pub fn top_k(x: ValId, experts: usize, k: usize, out: ValId) -> TopKRow {
     let scores = RouterScores::Sigmoid;
-    TopKRow { x, bias: Some(5), experts, k, scores, normalise: true, scale: None, out }
+    let groups = None;
+    TopKRow { x, bias: Some(5), experts, k, groups, scores, normalise: true, scale: None, out }
 }
 
 fn norm(x: ValId, out: ValId) -> RowOp {

@@ -95,12 +95,12 @@ impl<S: Source> PlanFile<S> {
             let bytes = read_section(&self.source, section)?;
             decode::<ChatSection>(&section.name(), &bytes)
         });
-        let ChatSection { named, tokens, fault, is_given } = rest.transpose()?.unwrap_or_default();
+        let ChatSection { named, tokens, fault, is_given, prompts } = rest.transpose()?.unwrap_or_default();
         let template = |name, text| ChatTemplate { name, place: String::new(), text };
         let default = default.map(|text| template(chat::DEFAULT.to_owned(), text));
         let named = named.into_iter().map(|named| template(named.name, named.text));
         let templates = default.into_iter().chain(named).collect();
-        Ok(ChatTemplates { templates, tokens, fault, is_given })
+        Ok(ChatTemplates { templates, tokens, fault, is_given, prompts })
     }
 
     /// A target's program, checked, and the hash of its code.

@@ -1,7 +1,9 @@
 //! Files put together by hand, each with one thing wrong.
 
 use super::*;
-use crate::chat::{ChatToken, NAME_BYTES, NamedTemplate, TEMPLATES, TOKEN_BYTES, TOKENS, TokenName};
+use crate::chat::{
+    ChatToken, NAME_BYTES, NamedTemplate, TEMPLATES, TOKEN_BYTES, TOKENS, TextPrompts, TokenName,
+};
 use crate::contract::{Contract, Need};
 use crate::file::{
     ENTRY_BYTES, FusedSpecText, HEADER_BYTES, HEADER_HASH_OFFSET, MAGIC, MAX_SECTIONS, SECTION_ALIGN,
@@ -147,7 +149,7 @@ fn wrong_headers_say_what_is_wrong() {
     refused(&MAGIC, &["the file has 8 bytes, expected 4096"]);
     refused(&good[..good.len() - 1], &["was cut off"]);
     refused(&[&good[..], b"\0"].concat(), &["something was added"]);
-    refused(&with(8, 2), &["format version 2", "version 9", "compile the model anew"]);
+    refused(&with(8, 2), &["format version 2", "version 10", "compile the model anew"]);
     refused(&with(200, 1), &["its hash does not fit"]);
     refused(&sign(with(28, 1)), &["bytes without meaning"]);
     refused(&sign(with(4000, 1)), &["bytes without meaning"]);
@@ -194,14 +196,18 @@ fn other_chat_templates_and_their_tokens_come_back() {
         ],
         fault: Some("why".to_owned()),
         is_given: true,
+        prompts: TextPrompts {
+            named: vec![NamedTemplate { name: "query".to_owned(), text: "Query: ".to_owned() }],
+            default: Some("query".to_owned()),
+        },
     };
     let bytes = with_chat(postcard::to_allocvec(&section).unwrap());
     let chat = PlanFile::open(&bytes[..]).unwrap().chat_templates().unwrap();
     assert_eq!(chat.default_template().unwrap().text, "{{ messages }}");
     assert_eq!(chat.tool_template().unwrap().text, "{{ tools }}");
     assert_eq!(
-        (chat.tokens, chat.fault, chat.is_given),
-        (section.tokens.clone(), section.fault.clone(), true)
+        (chat.tokens, chat.fault, chat.is_given, chat.prompts),
+        (section.tokens.clone(), section.fault.clone(), true, section.prompts.clone())
     );
     let refused = |section: &ChatSection| {
         let bytes = with_chat(postcard::to_allocvec(section).unwrap());

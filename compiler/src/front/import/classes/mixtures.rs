@@ -414,9 +414,6 @@ fn granite_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
 /// layers; RoPE in half of each head.
 fn glm4_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     let config = model.config;
-    if config.whole(&["n_group"])?.unwrap_or(1) != 1 || config.whole(&["topk_group"])?.unwrap_or(1) != 1 {
-        return unsupported("experts in groups (`n_group` and `topk_group` above 1)");
-    }
     let (first, layers) = (config.count("first_k_dense_replace")?.unwrap_or(0), model.layers()?);
     if first > layers {
         return bad(format!("`first_k_dense_replace` is {first}: expected at most {layers}"));
@@ -429,6 +426,7 @@ fn glm4_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
         route.push_str(", normalise = true");
     }
     route.push_str(&scale.map(|scale| format!(", scale = {scale:?}")).unwrap_or_default());
+    route.push_str(&groups(config, &experts)?);
     let mixture = Mixture {
         route,
         choice_bias: true,
@@ -443,6 +441,25 @@ fn glm4_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
         mixture: Some(mixture),
         further_layers: config.count("num_nextn_predict_layers")?.unwrap_or(0),
         ..model.plain()?
+    })
+}
+
+/// Groups of experts, of which the best stay, where that leaves some out.
+fn groups(config: &ModelConfig, mixture: &Mixture) -> Result<String> {
+    let count = config.whole(&["n_group"])?.unwrap_or(1);
+    let taken = config.whole(&["topk_group"])?.unwrap_or(1);
+    if taken > count {
+        return bad(format!("`topk_group` is {taken}: expected at most `n_group`, which is {count}"));
+    }
+    if !mixture.experts.is_multiple_of(count) || mixture.experts < 2 * count {
+        let experts = mixture.experts;
+        return bad(format!(
+            "`n_group` is {count}: `n_routed_experts`, {experts}, is not so many groups of 2 or more"
+        ));
+    }
+    Ok(match taken == count {
+        true => String::new(),
+        false => format!(", groups = {count}, top_groups = {taken}"),
     })
 }
 

@@ -234,6 +234,8 @@ pub(super) static ARCHITECTURES: [Architecture; 19] = [
             ("expert_feed_forward_length", "moe_intermediate_size"),
             ("expert_shared_count", "n_shared_experts"),
             ("expert_weights_scale", "routed_scaling_factor"),
+            ("expert_group_count", "n_group"),
+            ("expert_group_used_count", "topk_group"),
             ("leading_dense_block_count", "first_k_dense_replace"),
         ],
         others: &["nextn_predict_layers", "expert_gating_func", "expert_weights_norm"],

@@ -220,6 +220,7 @@ impl Make {
                 let Sizes { kv_heads, group, head_dim, .. } = self.sizes;
                 let attention = Attention {
                     layer: self.b.next_layer(),
+                    shared: false,
                     heads: kv_heads * group,
                     kv_heads,
                     head_dim,
