@@ -39,7 +39,8 @@ pub fn model_info(graph: &Graph, layout: &WeightLayout, preset: &str) -> ModelIn
     }
 }
 
-/// The attention layers that have a cache. Blocks of a kind that no layer has are shaped as those of the other.
+/// The attention layers that have a cache.
+/// Blocks of a kind that no layer has are shaped as those of the other.
 fn kv_layers(graph: &Graph) -> KvLayers {
     let attentions = || graph.nodes.iter().filter_map(|node| node.op.attention()).filter(|a| !a.shared);
     let none = KvGeometry { kv_heads: 1, head_dim: 16, formats: KvPair::both(KvFormat::F32) };
