@@ -94,7 +94,8 @@ impl TokenizerFiles {
         }
     }
 
-    /// The chat templates, the tokens that templates write by name, and prompts. Templates that cannot be read are no
+    /// The chat templates, the tokens that templates write by name, and prompts. Templates that
+    /// cannot be read are no
     /// error: texts are made without them.
     pub fn chat_templates(&self) -> ChatTemplates {
         match self {

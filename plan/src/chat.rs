@@ -31,14 +31,14 @@ pub struct ChatTemplates {
     pub fault: Option<String>,
     /// Whether the user gave the template in place of the model's own.
     pub is_given: bool,
-    /// What a model for vectors has before texts.
+    /// Texts that a model for vectors has before others.
     pub prompts: TextPrompts,
 }
 
 /// Texts that a model for vectors has before others, for each purpose one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextPrompts {
-    /// Their purposes, such as `query`, and the texts.
+    /// Purposes, such as `query`, and the texts.
     #[serde(deserialize_with = "bounded::list::<_, _, PROMPTS>")]
     pub named: Vec<NamedTemplate>,
     /// Purpose of texts for which nobody says another; `None` has nothing before them.
@@ -136,7 +136,7 @@ pub struct ChatSection {
     pub fault: Option<String>,
     /// Whether the user gave the template in place of the model's own.
     pub is_given: bool,
-    /// What a model for vectors has before texts.
+    /// Texts that a model for vectors has before others.
     pub prompts: TextPrompts,
 }
 

@@ -10,7 +10,7 @@ use kernmill_runtime::{PlanImage, Tokenizer};
 pub enum Scoring {
     /// By the angle between their vectors.
     Cosine {
-        /// What comes before queries, and before documents.
+        /// Texts before queries, and before documents.
         prompts: [String; 2],
     },
     /// By whether it goes on with yes or with no.

@@ -92,7 +92,7 @@ pub struct BackendInfo {
     pub format: Format,
     /// Tokens that end a text.
     pub end_tokens: Vec<u32>,
-    /// What comes before texts that vectors are made of.
+    /// Prompts before texts for vectors.
     pub prompts: TextPrompts,
     /// Texts of the tokens that templates write by name, such as `bos_token`.
     pub named_tokens: BTreeMap<String, String>,

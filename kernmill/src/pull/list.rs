@@ -9,7 +9,8 @@ use kernmill_os::text::size;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files besides weights and their index that a checkpoint may have: what it computes, how vectors are made, how
+/// Files besides weights and their index that a checkpoint may have:
+/// what it computes, how vectors are made, how
 /// texts are cut, how conversations are written.
 const BESIDE: [&str; 11] = [
     "config.json",
