@@ -1,7 +1,9 @@
 //! The commands below `kernmill eval`.
 
 use crate::choice::Choice;
+use crate::code::Code;
 use crate::compare::CompareRuns;
+use crate::generate::GenerateTexts;
 use crate::kl::Kl;
 use crate::report::Outcome;
 use crate::text::TextLoss;
@@ -17,6 +19,10 @@ pub enum EvalCommand<M: clap::Args> {
     Kl(Box<Kl<M>>),
     /// Asks the model questions with several answers: HellaSwag, ARC, MMLU and others
     Choice(Box<Choice<M>>),
+    /// Asks the model questions that it answers by a text: GSM8K and others of its form
+    Generate(Box<GenerateTexts<M>>),
+    /// Has the model write programs, and runs them in a sandbox: HumanEval, MBPP
+    Code(Box<Code<M>>),
     /// Tells how two runs differ, and whether they could differ by chance
     Compare(CompareRuns),
 }
@@ -31,6 +37,8 @@ impl<M: clap::Args> EvalCommand<M> {
             EvalCommand::Text(text) => [&text.report.out, &None],
             EvalCommand::Kl(kl) => [&kl.report.out, &kl.save],
             EvalCommand::Choice(choice) => [&choice.resume, &None],
+            EvalCommand::Generate(generate) => [&generate.making.resume, &None],
+            EvalCommand::Code(code) => [&code.making.resume, &None],
             EvalCommand::Compare(_) => [&None, &None],
         };
         outputs.into_iter().flatten().map(PathBuf::as_path).collect()
@@ -57,6 +65,11 @@ impl<M: clap::Args> EvalCommand<M> {
                 let (opened, options) = open(&choice.model)?;
                 Ok(choice.run(opened, &options)?)
             }
+            EvalCommand::Generate(generate) => {
+                let (opened, options) = open(&generate.model)?;
+                Ok(generate.run(opened, &options)?)
+            }
+            EvalCommand::Code(code) => code.run(|| open(&code.model)),
             EvalCommand::Compare(compare) => Ok(compare.run()?),
         }
     }

@@ -7,13 +7,19 @@
 
 pub mod base;
 mod choice;
+mod code;
 mod command;
 mod compare;
 mod distance;
+mod generate;
 mod given;
 mod kl;
+mod lm_eval;
+mod made;
 mod measured;
 mod report;
+mod resume;
+pub mod sandbox;
 pub mod stats;
 pub mod tasks;
 mod text;
