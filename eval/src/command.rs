@@ -5,6 +5,7 @@ use crate::code::Code;
 use crate::compare::CompareRuns;
 use crate::generate::GenerateTexts;
 use crate::kl::Kl;
+use crate::prompts::StandardPrompts;
 use crate::report::Outcome;
 use crate::text::TextLoss;
 use kernmill::{Error, Opened, Options};
@@ -23,6 +24,8 @@ pub enum EvalCommand<M: clap::Args> {
     Generate(Box<GenerateTexts<M>>),
     /// Has the model write programs, and runs them in a sandbox: HumanEval, MBPP
     Code(Box<Code<M>>),
+    /// Answers ten standard prompts, and tells how fast: tokens/s, first token, guesses that were right
+    Prompts(Box<StandardPrompts<M>>),
     /// Tells how two runs differ, and whether they could differ by chance
     Compare(CompareRuns),
 }
@@ -39,6 +42,7 @@ impl<M: clap::Args> EvalCommand<M> {
             EvalCommand::Choice(choice) => [&choice.resume, &None],
             EvalCommand::Generate(generate) => [&generate.making.resume, &None],
             EvalCommand::Code(code) => [&code.making.resume, &None],
+            EvalCommand::Prompts(prompts) => [&prompts.out, &None],
             EvalCommand::Compare(_) => [&None, &None],
         };
         outputs.into_iter().flatten().map(PathBuf::as_path).collect()
@@ -70,6 +74,10 @@ impl<M: clap::Args> EvalCommand<M> {
                 Ok(generate.run(opened, &options)?)
             }
             EvalCommand::Code(code) => code.run(|| open(&code.model)),
+            EvalCommand::Prompts(prompts) => {
+                let (opened, options) = open(&prompts.model)?;
+                Ok(prompts.run(opened, &options)?)
+            }
             EvalCommand::Compare(compare) => Ok(compare.run()?),
         }
     }

@@ -17,6 +17,7 @@ mod kl;
 mod lm_eval;
 mod made;
 mod measured;
+mod prompts;
 mod report;
 mod resume;
 pub mod sandbox;

@@ -162,6 +162,10 @@ impl ProgramSandbox {
         let mut child =
             started.map_err(|error| Error::failed(format!("{}: {error}", self.bwrap.display())))?;
         let (end, errors) = self.follow(&mut child, &word, program);
+        // A program that has told its end ends its process space, and bwrap waits for it.
+        if end != ProgramEnd::TimedOut {
+            wait_a_while(&mut child);
+        }
         // With bwrap all of its process space ends.
         let _ = child.kill();
         let _ = child.wait();
@@ -229,6 +233,16 @@ impl ProgramSandbox {
         // Where it stands must be a place that any user may enter.
         command.current_dir("/");
         command
+    }
+}
+
+/// Waits for the end of a process that is about to end.
+fn wait_a_while(child: &mut Child) {
+    for _ in 0..500 {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
