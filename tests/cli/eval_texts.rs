@@ -95,7 +95,8 @@ fn programs_run_only_where_it_is_said_and_in_a_sandbox() {
     let args = ["eval", "code", "--task", "humaneval", "-f", "problems.jsonl", "--completions", "made.jsonl"];
     let run = |more: &[&str]| sandbox.run(&[&args[..], more].concat());
     run(&[]).refused(&["--run-code is missing"]);
-    let without = program().args(args).arg("--run-code").env("PATH", "/nowhere");
+    let mut without = program();
+    without.args(args).arg("--run-code").env("PATH", "/nowhere");
     let without = without.current_dir(sandbox.path(".")).output().unwrap();
     let told = String::from_utf8_lossy(&without.stderr).into_owned();
     assert!(!without.status.success() && told.contains("bwrap is missing"), "{told}");

@@ -33,7 +33,9 @@ def write_questions(folder, name, count, rng):
     for _ in range(count):
         who, what, first, more = rng.choice(WHO), rng.choice(WHAT), rng.randint(2, 2000), rng.randint(2, 90)
         question = f"{who} has {first} {what} and buys {more} more. How many {what} does {who} have now?"
-        answer = f"{who} has {first} + {more} = <<{first}+{more}={first + more}>>{first + more} {what}.\n#### {first + more:,}"
+        total = first + more
+        steps = f"{who} has {first} + {more} = <<{first}+{more}={total}>>{total} {what}."
+        answer = f"{steps}\n#### {total:,}"
         lines.append(json.dumps({"question": question, "answer": answer}, ensure_ascii=False))
     (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
