@@ -44,7 +44,7 @@ pub struct MakingArgs {
 pub struct MadeText {
     /// The text.
     pub text: String,
-    /// Its tokens.
+    /// Tokens of the text.
     pub tokens: u64,
     /// Whether it was cut where it could have gone on.
     pub is_cut: bool,
@@ -56,7 +56,7 @@ pub struct AllMade {
     pub texts: Vec<Vec<MadeText>>,
     /// Name of the model.
     pub model: String,
-    /// Its identity by weights and arithmetic.
+    /// Identity of the model by weights and arithmetic.
     pub identity: String,
     /// Tokens that were made in this run.
     pub tokens_made: u64,

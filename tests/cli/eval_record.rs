@@ -1,4 +1,4 @@
-//! What models answered and guessed when it was last looked at: whoever changes it sees which items.
+//! Records of the answers and guesses of models: a change is told with the items that it changed.
 
 use super::{Sandbox, kernmill};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn measured(sandbox: &Sandbox, model: &[&str], reference: &[&str]) -> Value {
     json!({ "items": items, "kl": kl["blocks_of"]["kl"] })
 }
 
-/// What differs from the record, by its number.
+/// Items and windows that differ from the record, by their numbers.
 fn changed(record: &Value, found: &Value) -> Vec<String> {
     let list = |value: &Value, name: &str| value[name].as_array().unwrap().clone();
     let mut changed = Vec::new();

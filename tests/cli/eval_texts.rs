@@ -51,7 +51,8 @@ fn texts_go_on_where_they_ended() {
     };
     refused(&["--samples", "2"], &["--samples is 2, and without --temp all of them are the same"]);
     refused(&["--shots", "2"], &["--shots is 2, and --examples is missing"]);
-    refused(&["--max-tokens", "4000000000"], &["--max-tokens is 4000000000, expected less than"]);
+    let endless = kernmill(&[&GSM8K[..6], &["-n", "4000000000"]].concat());
+    endless.refused(&["--max-tokens is 4000000000, expected less than"]);
     refused(
         &[&EXAMPLES[..2], &["--shots", "31"]].concat(),
         &["gsm8k-train.jsonl: it has 30 lines, expected 31"],

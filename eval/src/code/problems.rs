@@ -18,7 +18,7 @@ pub enum CodeTask {
 pub struct CodeProblem {
     /// The line as it was read.
     pub doc: Value,
-    /// Its name in the file.
+    /// Name of the problem in the file.
     pub id: String,
     /// The text that the model goes on from.
     pub prompt: String,

@@ -9,7 +9,7 @@ const NOTHING: &str = "[invalid]";
 
 /// Finds the answer in a text.
 pub struct TextFilter {
-    /// Its name in results.
+    /// Name of the filter in results.
     pub name: &'static str,
     pattern: Regex,
     /// Whether the last place counts, or the first.
@@ -18,7 +18,7 @@ pub struct TextFilter {
 
 /// Compares answers.
 pub struct AnswerMatch {
-    /// What is left out of both, one pattern after the other.
+    /// Patterns whose finds are left out of both, one pattern after the other.
     ignored: Vec<Regex>,
 }
 

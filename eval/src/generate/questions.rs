@@ -62,7 +62,7 @@ impl TextTask {
         ["Question:", "</s>", "<|im_end|>"].map(str::to_owned).to_vec()
     }
 
-    /// What finds the answer in a text.
+    /// The filters that find the answer in a text.
     ///
     /// # Errors
     /// When a pattern has a mistake.
@@ -73,7 +73,7 @@ impl TextTask {
         ])
     }
 
-    /// What compares answers. Python's `$` also stands before a line end at the end.
+    /// The comparison of answers. Python's `$` also stands before a line end at the end.
     ///
     /// # Errors
     /// When a pattern has a mistake.

@@ -41,13 +41,13 @@ pub struct ProgramLimits {
 /// The end of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProgramEnd {
-    /// It ran to its end, all checks included.
+    /// The program ran to its end, all checks included.
     Passed,
-    /// It ended with this exception.
+    /// The program ended with this exception.
     Failed(String),
     /// The time was over.
     TimedOut,
-    /// It ended in another way: by a signal, or by itself before its checks were done.
+    /// The program ended in another way: by a signal, or by itself before its checks were done.
     Ended,
 }
 

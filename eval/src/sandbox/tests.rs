@@ -102,7 +102,7 @@ fn hostile(random: &mut fastrand::Rng, outside: &Outside) -> String {
     format!("import os, sys, time, socket, signal, ctypes, threading, subprocess\n{program}")
 }
 
-/// Whether a program of [`hostile`] is one that passes though nothing is left: what it began is ended with it.
+/// Whether a program of [`hostile`] may pass though nothing is left: what it began is ended with it.
 fn may_pass(program: &str) -> bool {
     program.contains("os.setsid()")
 }
