@@ -15,9 +15,9 @@ fn fixture(name: &str) -> String {
 
 /// The file in a folder whose name begins and ends so.
 fn named(dir: &Path, start: &str, end: &str) -> String {
-    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let mut names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let is_it = |name: &str| name.starts_with(start) && name.ends_with(end);
-    let found = names.filter(|entry| is_it(&entry.file_name().to_string_lossy())).next().unwrap();
+    let found = names.find(|entry| is_it(&entry.file_name().to_string_lossy())).unwrap();
     fs::read_to_string(found.path()).unwrap()
 }
 
