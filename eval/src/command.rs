@@ -1,8 +1,11 @@
 //! The commands below `kernmill eval`.
 
 use crate::choice::Choice;
+use crate::code::Code;
 use crate::compare::CompareRuns;
+use crate::generate::GenerateTexts;
 use crate::kl::Kl;
+use crate::prompts::StandardPrompts;
 use crate::report::Outcome;
 use crate::text::TextLoss;
 use kernmill::{Error, Opened, Options};
@@ -17,6 +20,12 @@ pub enum EvalCommand<M: clap::Args> {
     Kl(Box<Kl<M>>),
     /// Asks the model questions with several answers: HellaSwag, ARC, MMLU and others
     Choice(Box<Choice<M>>),
+    /// Asks the model questions that it answers by a text: GSM8K and others of its form
+    Generate(Box<GenerateTexts<M>>),
+    /// Has the model write programs, and runs them in a sandbox: HumanEval, MBPP
+    Code(Box<Code<M>>),
+    /// Answers ten standard prompts, and tells how fast: tokens/s, first token, guesses that were right
+    Prompts(Box<StandardPrompts<M>>),
     /// Tells how two runs differ, and whether they could differ by chance
     Compare(CompareRuns),
 }
@@ -31,6 +40,9 @@ impl<M: clap::Args> EvalCommand<M> {
             EvalCommand::Text(text) => [&text.report.out, &None],
             EvalCommand::Kl(kl) => [&kl.report.out, &kl.save],
             EvalCommand::Choice(choice) => [&choice.resume, &None],
+            EvalCommand::Generate(generate) => [&generate.making.resume, &None],
+            EvalCommand::Code(code) => [&code.making.resume, &None],
+            EvalCommand::Prompts(prompts) => [&prompts.out, &None],
             EvalCommand::Compare(_) => [&None, &None],
         };
         outputs.into_iter().flatten().map(PathBuf::as_path).collect()
@@ -56,6 +68,15 @@ impl<M: clap::Args> EvalCommand<M> {
             EvalCommand::Choice(choice) => {
                 let (opened, options) = open(&choice.model)?;
                 Ok(choice.run(opened, &options)?)
+            }
+            EvalCommand::Generate(generate) => {
+                let (opened, options) = open(&generate.model)?;
+                Ok(generate.run(opened, &options)?)
+            }
+            EvalCommand::Code(code) => code.run(|| open(&code.model)),
+            EvalCommand::Prompts(prompts) => {
+                let (opened, options) = open(&prompts.model)?;
+                Ok(prompts.run(opened, &options)?)
             }
             EvalCommand::Compare(compare) => Ok(compare.run()?),
         }

@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1 << 30;
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("help/compare.txt"))]
 pub struct CompareRuns {
-    /// First run: what --out of text or kl wrote, or a samples_*.jsonl of choice or of lm-eval
+    /// First run: what --out of text or kl wrote, or a samples_*.jsonl of the others or of lm-eval
     #[arg(value_name = "A")]
     first: PathBuf,
     /// Second run, over the same text or questions
@@ -261,11 +261,16 @@ fn of_samples(text: &str) -> std::result::Result<RunFigures, String> {
         let number = sample["doc_id"].as_u64().ok_or_else(|| wrong("expected a \"doc_id\""))?;
         let key = sample["prompt_hash"].as_str().ok_or_else(|| wrong("expected a \"prompt_hash\""))?;
         let names = sample["metrics"].as_array().ok_or_else(|| wrong("expected \"metrics\""))?;
-        let values = names.iter().filter_map(|name| {
-            let name = name.as_str()?;
-            Some((name.to_owned(), sample[name].as_f64().filter(|value| value.is_finite())?))
-        });
-        if items.insert(number, (key.to_owned(), values.collect())).is_some() {
+        // A text is judged by several filters, each in a line of its own.
+        let filter = sample["filter"].as_str().filter(|filter| *filter != "none");
+        let (of_prompt, values) = items.entry(number).or_insert_with(|| (key.to_owned(), BTreeMap::new()));
+        let mut is_there = *of_prompt != key || names.is_empty();
+        for name in names.iter().filter_map(Value::as_str) {
+            let Some(value) = sample[name].as_f64().filter(|value| value.is_finite()) else { continue };
+            let name = filter.map_or_else(|| name.to_owned(), |filter| format!("{name}:{filter}"));
+            is_there |= values.insert(name, value).is_some();
+        }
+        if is_there {
             return Err(wrong(&format!("document {number} is there twice")));
         }
     }
@@ -332,6 +337,14 @@ mod tests {
         assert_eq!(run.metrics.len(), 1);
         let twice = of_samples(&format!("{}\n{}", line(1, 0.0), line(1, 1.0))).unwrap_err();
         assert_eq!(twice, "line 2: document 1 is there twice");
+        let by = |filter: &str| {
+            let line =
+                json!({ "doc_id": 0, "prompt_hash": "h", "filter": filter, "metrics": ["em"], "em": 1.0 });
+            format!("{line}\n")
+        };
+        let filtered = of_samples(&(by("strict") + &by("none") + &by("loose"))).unwrap();
+        assert_eq!(filtered.metrics.keys().collect::<Vec<_>>(), ["em", "em:loose", "em:strict"]);
+        assert!(of_samples(&(by("strict") + &by("strict"))).unwrap_err().ends_with("is there twice"));
         assert!(of_samples("{\"doc_id\": 3}").unwrap_err().contains("prompt_hash"));
     }
 

@@ -7,13 +7,20 @@
 
 pub mod base;
 mod choice;
+mod code;
 mod command;
 mod compare;
 mod distance;
+mod generate;
 mod given;
 mod kl;
+mod lm_eval;
+mod made;
 mod measured;
+mod prompts;
 mod report;
+mod resume;
+pub mod sandbox;
 pub mod stats;
 pub mod tasks;
 mod text;

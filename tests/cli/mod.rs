@@ -13,6 +13,8 @@ mod embed;
 mod emit;
 mod environment;
 mod eval;
+mod eval_record;
+mod eval_texts;
 mod explain;
 mod explain_page;
 mod foreign;

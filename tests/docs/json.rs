@@ -8,7 +8,7 @@ use std::fs;
 use tempfile::TempDir;
 
 /// How every report is asked for. Measurements are as short as possible.
-const REPORTS: [(&str, &str); 20] = [
+const REPORTS: [(&str, &str); 22] = [
     ("kernmill.run/1", "run --prompt hi -n 2"),
     ("kernmill.run/1", "run --prompt hi -n 2 --lora a=lora"),
     ("kernmill.batch/1", "batch requests.jsonl -o answers.jsonl"),
@@ -26,6 +26,11 @@ const REPORTS: [(&str, &str); 20] = [
     ("kernmill.eval-kl/1", "eval kl --reference nano.plan -f text.txt --window 16"),
     ("kernmill.eval-base/1", "eval kl --save nano.base -f text.txt"),
     ("kernmill.eval-choice/1", "eval choice --task hellaswag -f hellaswag.jsonl"),
+    (
+        "kernmill.eval-generate/1",
+        "eval generate --task gsm8k -f gsm8k.jsonl -n 2 --samples 2 --temp 1 --limit 2",
+    ),
+    ("kernmill.eval-prompts/1", "eval prompts -n 2"),
     ("kernmill.eval-compare/1", "eval compare a.json a.json"),
     ("kernmill.fuse-check/1", "fuse check mish.toml --samples 1"),
     ("kernmill.fuse-check/1", "fuse check linear_residual.toml --samples 1"),
@@ -93,6 +98,7 @@ fn every_field_of_every_report_is_documented() {
         ("model-specs/examples/fused/mish.toml", "mish.toml"),
         ("model-specs/fused/linear_residual.toml", "linear_residual.toml"),
         ("eval/fixtures/hellaswag.jsonl", "hellaswag.jsonl"),
+        ("eval/fixtures/gsm8k.jsonl", "gsm8k.jsonl"),
         ("tests/fixtures/nano/words.txt", "text.txt"),
     ] {
         fs::copy(root().join(from), dir.path().join(to)).unwrap();

@@ -2,9 +2,11 @@
 //! batch, and each context for all of its continuations.
 
 use crate::measured::{Measured, ScoredToken, Scorer, Slots};
+use crate::resume::Logged;
 use crate::tasks::TaskItem;
 use kernmill::{Error, Result};
 use kernmill_runtime::{LogitRow, SeqId, SequenceTokens, Steps, Tokenizer};
+use serde_json::{Value, json};
 
 /// Sequences of a batch at most.
 pub const SEQUENCES: u32 = 64;
@@ -29,6 +31,24 @@ pub struct Likelihood {
     pub log: f64,
     /// Whether each token is the likeliest one.
     pub is_greedy: bool,
+}
+
+impl Logged for Vec<Likelihood> {
+    /// As bits, so that nothing is rounded.
+    fn to_json(&self) -> Value {
+        let bits: Vec<u64> = self.iter().map(|likelihood| likelihood.log.to_bits()).collect();
+        let greedy: Vec<bool> = self.iter().map(|likelihood| likelihood.is_greedy).collect();
+        json!({ "bits": bits, "greedy": greedy })
+    }
+
+    fn from_json(value: &Value) -> Option<Vec<Likelihood>> {
+        let (bits, greedy) = (value["bits"].as_array()?, value["greedy"].as_array()?);
+        let one = |(bits, greedy): (&Value, &Value)| {
+            Some(Likelihood { log: f64::from_bits(bits.as_u64()?), is_greedy: greedy.as_bool()? })
+        };
+        let all: Option<Vec<Likelihood>> = bits.iter().zip(greedy).map(one).collect();
+        all.filter(|_| bits.len() == greedy.len())
+    }
 }
 
 /// The tokens of an item, as lm-eval has them: white space at a context's end belongs to the continuation,

@@ -1,24 +1,22 @@
 //! `kernmill eval choice`: questions with several answers, by the likelihood that the model gives to each.
 
 mod likelihood;
-mod resume;
 mod samples;
 
 use crate::given::Count;
+use crate::lm_eval::{hash, make_dir, store};
 use crate::measured::{Measured, Scorer, progress, with_tokenizer};
-use crate::report::{Outcome, ReportForm, figures, interval_json, with_interval, write};
+use crate::report::{Outcome, ReportForm, figures, interval_json, with_interval};
+use crate::resume::Log;
 use crate::stats::{BlockSum, Mean, interval, smallest_difference};
 use crate::tasks::{Task, TaskItem};
 use kernmill::observe::Progress;
 use kernmill::{Error, Opened, Options, Result};
-use kernmill_chat::Date;
 use kernmill_os::files::read_named_text;
 use likelihood::{AskedContext, Likelihood, asked, batches, context, likelihoods, sequences};
-use resume::Log;
-use samples::{hash, right, sample};
-use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use samples::{right, sample};
+use serde_json::json;
+use std::path::PathBuf;
 
 /// Bytes of a task's file at most.
 const MOST_BYTES: u64 = 1 << 30;
@@ -73,9 +71,7 @@ impl<M: clap::Args> Choice<M> {
     /// When the task's file or the model cannot be used.
     pub fn run(&self, mut opened: Opened, options: &Options) -> Result<Outcome> {
         let questions = self.questions(&mut opened)?;
-        if let Some(dir) = &self.out {
-            std::fs::create_dir_all(dir).map_err(Error::write(dir))?;
-        }
+        make_dir(self.out.as_deref())?;
         let asked = &questions.asked;
         let mut model = Measured::load(opened, options, context(asked), sequences(asked))?;
         let adapters: Vec<String> = options.adapters.iter().map(|adapter| format!("{adapter:?}")).collect();
@@ -83,8 +79,8 @@ impl<M: clap::Args> Choice<M> {
             "kernmill_eval": "choice", "version": 1, "identity": model.identity(), "adapters": adapters,
             "task": self.task.name(), "file": questions.hash,
         });
-        let mut log = Log::open(self.resume.as_deref(), &run, &|item| {
-            questions.items.get(item).map_or(0, |item| item.pairs.len())
+        let mut log = Log::open(self.resume.as_deref(), &run, &|item, found: &Vec<Likelihood>| {
+            questions.items.get(item).is_some_and(|item| item.pairs.len() == found.len())
         })?;
         let bar = progress(options, "asking", asked.len());
         let tokens = answer(&mut model, asked, &mut log, &*bar)?;
@@ -176,18 +172,12 @@ impl<M: clap::Args> Choice<M> {
             let samples = items.iter().zip(found).enumerate();
             let lines =
                 samples.map(|(at, (item, found))| format!("{}\n", sample(self.task, at, item, found)));
-            let results = samples::results(self.task, name, &means, [*all, n], about);
-            self.store(dir, name, &lines.collect::<String>(), &results)?;
+            let results = samples::results(self.task, name, &means, [*all, n], &about);
+            store(dir, name, &lines.collect::<String>(), &results)?;
         }
         let title = format!("{} at {name}", model.name());
         let report = self.form.tell("kernmill.eval-choice/1", json, figures(&title, &named));
         Ok(Outcome { report, failed: None })
-    }
-
-    fn store(&self, dir: &Path, name: &str, samples: &str, results: &Value) -> Result<()> {
-        let date = date(SystemTime::now());
-        write(&dir.join(format!("samples_{name}_{date}.jsonl")), samples.as_bytes())?;
-        write(&dir.join(format!("results_{date}.json")), format!("{results:#}\n").as_bytes())
     }
 }
 
@@ -195,7 +185,7 @@ impl<M: clap::Args> Choice<M> {
 fn answer(
     model: &mut Measured,
     asked: &[Vec<AskedContext>],
-    log: &mut Log,
+    log: &mut Log<Vec<Likelihood>>,
     bar: &dyn Progress,
 ) -> Result<u64> {
     let scorer = Scorer::new(model.vocab());
@@ -212,27 +202,4 @@ fn answer(
         bar.advance(batch.len() as u64);
     }
     Ok(tokens)
-}
-
-/// A time of the form 2026-01-31T23-59-58.000001 (UTC), as names of lm-eval's files have it.
-fn date(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    let day = Date::from_unix_days(days as u32).map_or_else(String::new, String::from);
-    let (hour, minute, micros) = (second / 3600, second / 60 % 60, since.subsec_micros());
-    format!("{day}T{hour:02}-{minute:02}-{:02}.{micros:06}", second % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::date;
-    use std::time::{Duration, SystemTime};
-
-    #[test]
-    fn dates_are_those_of_lm_evals_names() {
-        // datetime.datetime.fromtimestamp(n, datetime.UTC).
-        let time = |seconds: u64| date(SystemTime::UNIX_EPOCH + Duration::new(seconds, 7000));
-        assert_eq!(time(951_782_399), "2000-02-28T23-59-59.000007");
-        assert_eq!(time(1_767_225_600), "2026-01-01T00-00-00.000007");
-    }
 }

@@ -1,9 +1,9 @@
 //! Results in the files of lm-eval: one of figures, one of samples.
 
 use super::likelihood::Likelihood;
+use crate::lm_eval::{TaskRun, hash};
 use crate::stats::Mean;
 use crate::tasks::{Task, TaskItem};
-use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
 /// Whether the model has an item right.
@@ -69,39 +69,24 @@ pub fn sample(task: Task, number: usize, item: &TaskItem, found: &[Likelihood]) 
 }
 
 /// The file of figures.
-pub fn results(task: Task, name: &str, figures: &[(&str, Mean)], limited: [usize; 2], about: Value) -> Value {
-    let mut of_task = json!({ "name": name, "alias": name, "sample_len": limited[1] });
-    for (metric, Mean { mean, stderr, .. }) in figures {
-        of_task[format!("{metric},none")] = json!(mean);
-        of_task[format!("{metric}_stderr,none")] = json!(stderr);
-    }
-    let better: serde_json::Map<String, Value> =
-        figures.iter().map(|(metric, _)| ((*metric).to_owned(), json!(true))).collect();
+pub fn results(
+    task: Task,
+    name: &str,
+    figures: &[(&str, Mean)],
+    limited: [usize; 2],
+    about: &Value,
+) -> Value {
     let metrics: Vec<Value> = figures
         .iter()
         .map(|(metric, _)| json!({ "metric": metric, "aggregation": "mean", "higher_is_better": true }))
         .collect();
-    json!({
-        "results": { name: of_task },
-        "group_subtasks": { name: [] },
-        "configs": { name: {
-            "task": name, "output_type": "multiple_choice", "num_fewshot": 0, "metric_list": metrics,
-            "target_delimiter": " ", "metadata": { "version": task.version() },
-        } },
-        "versions": { name: task.version() },
-        "n-shot": { name: 0 },
-        "higher_is_better": { name: better },
-        "n-samples": { name: { "original": limited[0], "effective": limited[1] } },
-        "config": { "model": "kernmill", "model_args": about["model"], "limit": Value::Null },
-        "model_source": "kernmill",
-        "model_name": about["model"],
-        "kernmill": about,
-    })
-}
-
-/// SHA-256 of a text, as hexadecimal digits.
-pub fn hash(text: &str) -> String {
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    let config = json!({
+        "output_type": "multiple_choice", "metric_list": metrics, "target_delimiter": " ",
+    });
+    let run = TaskRun { name, version: task.version(), shots: 0, limited, config };
+    let figures: Vec<(String, Mean)> =
+        figures.iter().map(|(metric, mean)| (format!("{metric},none"), *mean)).collect();
+    run.results(&figures, about)
 }
 
 /// A number as Python writes it: with the fewest digits that mean it, and a point.
@@ -124,7 +109,7 @@ fn python_float(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{best, hash, python_float};
+    use super::{best, python_float};
 
     #[test]
     fn numbers_are_written_as_python_writes_them() {
@@ -137,11 +122,5 @@ mod tests {
         assert_eq!(best(&[-2.0, -1.0, -1.0]), 1);
         assert_eq!(best(&[-1.0, f64::NAN, 0.0]), 1);
         assert_eq!(best(&[f64::NEG_INFINITY; 3]), 0);
-    }
-
-    #[test]
-    fn hashes_are_those_of_lm_eval() {
-        // lm_eval.utils.hash_string("a b").
-        assert_eq!(hash("a b"), "c8687a08aa5d6ed2044328fa6a697ab8e96dc34291e8c2034ae8c38e6fcc6d65");
     }
 }

@@ -3,11 +3,14 @@
 mod csv;
 mod forms;
 mod python;
+mod random;
 mod read;
 #[cfg(test)]
 mod tests;
 
-pub use python::is_space;
+pub use python::{is_space, strip};
+pub use random::PythonRandom;
+pub use read::{Docs, lines};
 use serde_json::Value;
 
 /// A question: a line of a task.
@@ -85,7 +88,7 @@ impl Task {
     pub fn items(self, text: &str, stem: &str, labels: Option<&str>) -> Result<Vec<TaskItem>, String> {
         let docs = match self {
             Task::Mmlu if !text.trim_start().starts_with('{') => read::table(text, stem)?,
-            _ => read::lines(text, labels)?,
+            _ => lines(text, labels)?,
         };
         let item = |(line, doc): (usize, Value)| {
             forms::item(self, &doc).map_err(|what| format!("line {line}: {what}"))

@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 pub type Docs = Vec<(usize, Value)>;
 
 /// Lines of JSON. Right answers in a file of their own are put into them as `label`.
+///
+/// # Errors
+/// What is wrong, in which line.
 pub fn lines(text: &str, labels: Option<&str>) -> Result<Docs, String> {
     let mut docs = Docs::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

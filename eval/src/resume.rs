@@ -1,9 +1,8 @@
 //! Files of runs that were ended: a line of JSON for every item that is known, in any order.
 
-use super::likelihood::Likelihood;
 use kernmill::{Error, Result};
 use kernmill_os::files::{open_to_append, read_regular};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -12,20 +11,29 @@ use std::path::{Path, PathBuf};
 /// Bytes of such a file at most.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// A run's likelihoods so far, in a file or nowhere.
-pub struct Log {
-    file: Option<(PathBuf, File)>,
-    /// By item.
-    pub known: BTreeMap<usize, Vec<Likelihood>>,
+/// Results of an item that a log keeps.
+pub trait Logged: Sized {
+    /// The result as an object.
+    fn to_json(&self) -> Value;
+
+    /// The result that an object holds; `None` if it holds none.
+    fn from_json(value: &Value) -> Option<Self>;
 }
 
-impl Log {
-    /// Goes on with the file at `path`, or begins it. `run` says what its items are of. A line that was cut
-    /// is left out.
+/// A run's results so far, in a file or nowhere.
+pub struct Log<T> {
+    file: Option<(PathBuf, File)>,
+    /// By item.
+    pub known: BTreeMap<usize, T>,
+}
+
+impl<T: Logged> Log<T> {
+    /// Goes on with the file at `path`, or begins it. `run` says what its items are of, and `fits` whether a
+    /// result may be an item's. A line that was cut is left out.
     ///
     /// # Errors
     /// When the file is of another run, or cannot be read or written.
-    pub fn open(path: Option<&Path>, run: &Value, choices: &dyn Fn(usize) -> usize) -> Result<Log> {
+    pub fn open(path: Option<&Path>, run: &Value, fits: &dyn Fn(usize, &T) -> bool) -> Result<Log<T>> {
         let Some(path) = path else { return Ok(Log { file: None, known: BTreeMap::new() }) };
         let head = format!("{run}\n");
         let text = match read_regular(path, MOST_BYTES) {
@@ -52,10 +60,8 @@ impl Log {
         {
             let wrong = || Error::input(path, format!("line {}: expected an item of this run", at + 2));
             let value: Value = serde_json::from_slice(line).map_err(|_| wrong())?;
-            let (item, found) = read(&value).ok_or_else(wrong)?;
-            if found.len() != choices(item) {
-                return Err(wrong());
-            }
+            let item = value["item"].as_u64().ok_or_else(wrong)? as usize;
+            let found = T::from_json(&value).filter(|found| fits(item, found)).ok_or_else(wrong)?;
             known.insert(item, found);
         }
         let file = open_to_append(path).map_err(Error::read(path))?;
@@ -67,35 +73,37 @@ impl Log {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, item: usize, found: Vec<Likelihood>) -> Result<()> {
+    pub fn add(&mut self, item: usize, found: T) -> Result<()> {
         if let Some((path, file)) = &mut self.file {
-            // As bits, so that nothing is rounded.
-            let bits: Vec<u64> = found.iter().map(|likelihood| likelihood.log.to_bits()).collect();
-            let greedy: Vec<bool> = found.iter().map(|likelihood| likelihood.is_greedy).collect();
-            let line = format!("{}\n", json!({ "item": item, "bits": bits, "greedy": greedy }));
-            file.write_all(line.as_bytes()).map_err(Error::write(path))?;
+            let mut line = found.to_json();
+            line["item"] = item.into();
+            file.write_all(format!("{line}\n").as_bytes()).map_err(Error::write(path))?;
         }
         self.known.insert(item, found);
         Ok(())
     }
 }
 
-fn read(value: &Value) -> Option<(usize, Vec<Likelihood>)> {
-    let (bits, greedy) = (value["bits"].as_array()?, value["greedy"].as_array()?);
-    let one = |(bits, greedy): (&Value, &Value)| {
-        Some(Likelihood { log: f64::from_bits(bits.as_u64()?), is_greedy: greedy.as_bool()? })
-    };
-    let all: Option<Vec<Likelihood>> = bits.iter().zip(greedy).map(one).collect();
-    Some((value["item"].as_u64()? as usize, all.filter(|_| bits.len() == greedy.len())?))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Likelihood, Log};
-    use serde_json::json;
+    use super::{Log, Logged};
+    use serde_json::{Value, json};
 
-    fn found(log: f64) -> Vec<Likelihood> {
-        [log, -0.1].map(|log| Likelihood { log, is_greedy: log > -1.0 }).to_vec()
+    #[derive(Clone, Debug, PartialEq)]
+    struct Numbers(Vec<u64>);
+
+    impl Logged for Numbers {
+        fn to_json(&self) -> Value {
+            json!({ "numbers": self.0 })
+        }
+
+        fn from_json(value: &Value) -> Option<Numbers> {
+            value["numbers"].as_array()?.iter().map(Value::as_u64).collect::<Option<_>>().map(Numbers)
+        }
+    }
+
+    fn found(number: u64) -> Numbers {
+        Numbers(vec![number, 7])
     }
 
     #[test]
@@ -103,25 +111,28 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.jsonl");
         let run = json!({ "model": "m" });
-        let open = || Log::open(Some(&path), &run, &|item| if item < 9 { 2 } else { 0 });
+        let open = || Log::open(Some(&path), &run, &|item, found: &Numbers| item < 9 && found.0.len() == 2);
         let mut log = open().unwrap();
-        log.add(3, found(-1.0 / 3.0)).unwrap();
-        log.add(1, found(-2e-40)).unwrap();
+        log.add(3, found(5)).unwrap();
+        log.add(1, found(1 << 60)).unwrap();
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let mut log = open().unwrap();
             let lines = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(log.known.len(), lines.saturating_sub(1), "cut at {cut}");
-            [(3, found(-1.0 / 3.0)), (1, found(-2e-40))].into_iter().for_each(|(item, likelihoods)| {
+            [(3, found(5)), (1, found(1 << 60))].into_iter().for_each(|(item, numbers)| {
                 if !log.known.contains_key(&item) {
-                    log.add(item, likelihoods).unwrap();
+                    log.add(item, numbers).unwrap();
                 }
             });
             assert_eq!(std::fs::read(&path).unwrap(), whole, "cut at {cut}");
         }
-        let refused = |run, choices: usize| {
-            Log::open(Some(&path), &run, &|_| choices).err().expect("an error").to_string()
+        let refused = |run, size: usize| {
+            Log::open(Some(&path), &run, &|_, found: &Numbers| found.0.len() == size)
+                .err()
+                .expect("an error")
+                .to_string()
         };
         assert!(refused(json!({ "model": "n" }), 2).contains("it is of another run"));
         assert!(refused(run.clone(), 3).contains("line 2: expected an item of this run"));
