@@ -2,6 +2,8 @@
 
 mod command;
 mod probe;
+#[cfg(test)]
+mod probe_tests;
 mod sensitive;
 mod texts;
 

@@ -1,6 +1,9 @@
 //! Products of rows with a matrix in f32. A sum goes through the columns in their order, one fused
 //! multiply-add for each, so that its bits depend on nothing else: not on the rows beside it, nor on the CPU.
 
+use std::arch::x86_64::*;
+use std::ops::Range;
+
 /// Rows of a matrix that are side by side in a panel.
 const LANES: usize = 16;
 /// Columns that are multiplied before the next: a panel's stay in the nearest cache.
@@ -40,84 +43,112 @@ impl PanelMatrix {
 
     /// The products of the rows `x` with every row of the matrix, row by row.
     pub(crate) fn product(&self, x: &[f32]) -> Vec<f32> {
+        let has_avx512 = std::is_x86_feature_detected!("avx512f");
+        self.product_on(has_avx512, x)
+    }
+
+    fn product_on(&self, has_avx512: bool, x: &[f32]) -> Vec<f32> {
+        assert!(std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma"));
         let mut out = vec![0.0; x.len() / self.cols * self.rows];
-        #[cfg(target_arch = "x86_64")]
-        {
-            if std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("fma") {
-                // SAFETY: the features that it is compiled for were detected.
-                unsafe { with_avx512(self, x, &mut out) };
-                return out;
-            }
-            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
-                // SAFETY: the features that it is compiled for were detected.
-                unsafe { with_avx2(self, x, &mut out) };
-                return out;
-            }
+        match has_avx512 {
+            // SAFETY: the caller has detected the feature.
+            true => self.multiply(x, &mut out, |panel, x, sums| unsafe { tile_512(panel, x, sums) }),
+            // SAFETY: the features were detected above.
+            false => self.multiply(x, &mut out, |panel, x, sums| unsafe { tile_256(panel, x, sums) }),
         }
-        multiply::<TILE_256>(self, x, &mut out);
         out
     }
-}
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,fma")]
-fn with_avx512(matrix: &PanelMatrix, x: &[f32], out: &mut [f32]) {
-    multiply::<TILE_512>(matrix, x, out);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn with_avx2(matrix: &PanelMatrix, x: &[f32], out: &mut [f32]) {
-    multiply::<TILE_256>(matrix, x, out);
-}
-
-#[inline(always)]
-fn multiply<const TILE: usize>(matrix: &PanelMatrix, x: &[f32], out: &mut [f32]) {
-    let (cols, n) = (matrix.cols, matrix.rows);
-    let rows = x.len() / cols;
-    for from in (0..cols).step_by(DEPTH) {
-        let depth = DEPTH.min(cols - from);
-        for block in (0..rows).step_by(BLOCK_ROWS) {
-            let end = rows.min(block + BLOCK_ROWS);
-            for (at, panel) in matrix.panels.chunks_exact(LANES * cols).enumerate() {
-                let panel = &panel[from * LANES..][..depth * LANES];
-                let lanes = LANES.min(n - at * LANES);
-                let mut row = block;
-                while row < end {
-                    // The last rows go one by one.
-                    let count = if row + TILE <= end { TILE } else { 1 };
-                    let first = row * n + at * LANES;
-                    if count == TILE {
-                        let x: [&[f32]; TILE] =
-                            std::array::from_fn(|r| &x[(row + r) * cols + from..][..depth]);
-                        tile(panel, x, &mut out[first..], n, lanes);
-                    } else {
-                        tile(panel, [&x[row * cols + from..][..depth]], &mut out[first..], n, lanes);
+    /// Adds all products to `out`, tile by tile.
+    fn multiply<const TILE: usize>(
+        &self,
+        x: &[f32],
+        out: &mut [f32],
+        tile: impl Fn(Panel<'_>, &[[f32; TILE]], &mut [[f32; LANES]; TILE]),
+    ) {
+        let (cols, n) = (self.cols, self.rows);
+        let mut packed = Vec::new();
+        for from in (0..cols).step_by(DEPTH) {
+            let depth = DEPTH.min(cols - from);
+            for (block, x) in x.chunks(BLOCK_ROWS * cols).enumerate() {
+                let tiles = (x.len() / cols).div_ceil(TILE);
+                pack(x, cols, from..from + depth, &mut packed);
+                let out = &mut out[block * BLOCK_ROWS * n..][..x.len() / cols * n];
+                for (at, panel) in self.panels.chunks_exact(LANES * cols).enumerate() {
+                    let panel = panel[from * LANES..][..depth * LANES].as_chunks().0;
+                    let lanes = LANES.min(n - at * LANES);
+                    for t in 0..tiles {
+                        let mut sums = [[0.0; LANES]; TILE];
+                        let rows = out[t * TILE * n..].chunks_exact_mut(n);
+                        for (sums, row) in sums.iter_mut().zip(rows) {
+                            sums[..lanes].copy_from_slice(&row[at * LANES..][..lanes]);
+                        }
+                        tile(panel, &packed[t * depth..][..depth], &mut sums);
+                        let rows = out[t * TILE * n..].chunks_exact_mut(n);
+                        for (sums, row) in sums.iter().zip(rows) {
+                            row[at * LANES..][..lanes].copy_from_slice(&sums[..lanes]);
+                        }
                     }
-                    row += count;
                 }
             }
         }
     }
 }
 
-/// Adds the products of a panel's columns with as many of each row.
-#[inline(always)]
-fn tile<const ROWS: usize>(panel: &[f32], x: [&[f32]; ROWS], out: &mut [f32], n: usize, lanes: usize) {
-    let mut sums = [[0.0f32; LANES]; ROWS];
-    for (r, sums) in sums.iter_mut().enumerate() {
-        sums[..lanes].copy_from_slice(&out[r * n..][..lanes]);
-    }
-    for (k, w) in panel.as_chunks::<LANES>().0.iter().enumerate() {
-        for r in 0..ROWS {
-            let x = x[r][k];
-            for lane in 0..LANES {
-                sums[r][lane] = x.mul_add(w[lane], sums[r][lane]);
-            }
+/// Columns of a panel.
+type Panel<'a> = &'a [[f32; LANES]];
+
+/// Puts the elements of a column beside each other, for as many rows as a tile has; rows that are not there
+/// are 0.
+fn pack<const TILE: usize>(x: &[f32], cols: usize, of: Range<usize>, packed: &mut Vec<[f32; TILE]>) {
+    packed.clear();
+    for rows in x.chunks(TILE * cols) {
+        let first = packed.len();
+        packed.resize(first + of.len(), [0.0; TILE]);
+        for (r, row) in rows.chunks_exact(cols).enumerate() {
+            let columns = packed[first..].iter_mut().zip(&row[of.clone()]);
+            columns.for_each(|(column, x)| column[r] = *x);
         }
     }
-    for (r, sums) in sums.iter().enumerate() {
-        out[r * n..][..lanes].copy_from_slice(&sums[..lanes]);
+}
+
+/// Adds the products of a panel's columns with those of some rows.
+#[target_feature(enable = "avx512f")]
+fn tile_512(panel: Panel<'_>, x: &[[f32; TILE_512]], sums: &mut [[f32; LANES]; TILE_512]) {
+    // SAFETY: an array of 16 numbers is as long as the vector.
+    let load = |x: &[f32; LANES]| unsafe { _mm512_loadu_ps(x.as_ptr()) };
+    let mut lanes: [__m512; TILE_512] = std::array::from_fn(|r| load(&sums[r]));
+    for (w, x) in panel.iter().zip(x) {
+        let w = load(w);
+        for r in 0..TILE_512 {
+            lanes[r] = _mm512_fmadd_ps(_mm512_set1_ps(x[r]), w, lanes[r]);
+        }
+    }
+    for (sums, lanes) in sums.iter_mut().zip(lanes) {
+        // SAFETY: as above.
+        unsafe { _mm512_storeu_ps(sums.as_mut_ptr(), lanes) };
+    }
+}
+
+/// Adds the products of a panel's columns with those of some rows.
+#[target_feature(enable = "avx2,fma")]
+fn tile_256(panel: Panel<'_>, x: &[[f32; TILE_256]], sums: &mut [[f32; LANES]; TILE_256]) {
+    // SAFETY: an array of 16 numbers is as long as two vectors.
+    let load = |x: &[f32; LANES]| unsafe { [_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x[8..].as_ptr())] };
+    let mut lanes: [[__m256; 2]; TILE_256] = std::array::from_fn(|r| load(&sums[r]));
+    for (w, x) in panel.iter().zip(x) {
+        let w = load(w);
+        for r in 0..TILE_256 {
+            let x = _mm256_set1_ps(x[r]);
+            lanes[r] = [_mm256_fmadd_ps(x, w[0], lanes[r][0]), _mm256_fmadd_ps(x, w[1], lanes[r][1])];
+        }
+    }
+    for (sums, [low, high]) in sums.iter_mut().zip(lanes) {
+        // SAFETY: as above.
+        unsafe {
+            _mm256_storeu_ps(sums.as_mut_ptr(), low);
+            _mm256_storeu_ps(sums[8..].as_mut_ptr(), high);
+        }
     }
 }
 
@@ -132,7 +163,9 @@ mod tests {
         for (rows, n, cols) in [(1, 1, 1), (7, 33, 40), (13, 16, 513), (101, 50, 96), (24, 40, 1100)] {
             let mut random = |count: usize| (0..count).map(|_| rng.f32() - 0.5).collect::<Vec<f32>>();
             let (x, w) = (random(rows * cols), random(n * cols));
-            let found = PanelMatrix::new(&w, cols).product(&x);
+            let matrix = PanelMatrix::new(&w, cols);
+            let found = matrix.product(&x);
+            assert_eq!(found, matrix.product_on(false, &x));
             for (row, found) in x.chunks(cols).zip(found.chunks(n)) {
                 for (w, found) in w.chunks(cols).zip(found) {
                     let sum = row.iter().zip(w).fold(0.0f32, |sum, (x, w)| x.mul_add(*w, sum));

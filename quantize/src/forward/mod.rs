@@ -1,14 +1,16 @@
 //! A model in f32, run layer by layer: all texts go through a layer before the next one's weights are read,
 //! so that a model of any size needs the memory of one layer and of the texts' rows.
 //!
-//! Inputs of products can be seen, and weights can be others than the model's. Products are those of
-//! [`gemm`], everything else is what the interpreter does: the same bits for any number of threads.
+//! Inputs of products can be seen, and weights can be others than the model's. Products and attention are
+//! those of [`gemm`], everything else is what the interpreter does: the same bits for any number of threads.
 
+mod attention;
 pub(crate) mod gemm;
 mod weights;
 
 pub(crate) use weights::{ChangedWeights, PartWeights, WeightChange};
 
+use attention::attend;
 use gemm::PanelMatrix;
 use kernmill::{Error, Result};
 use kernmill_checkpoint::Checkpoint;
@@ -223,6 +225,12 @@ impl<'a> LayeredModel<'a> {
                 }
                 Op::Embed(Embed { by_position }) => {
                     let rows = self.embedded(node, *by_position, text, change)?;
+                    text.set_rows(node.output, rows);
+                }
+                Op::Attention(attention) => {
+                    let [q, k, v] = [0, 1, 2].map(|input| text.rows(node.inputs[input]));
+                    let sinks = node.tensors.first().and_then(|sinks| weights.vector(*sinks));
+                    let rows = attend(attention, q, k, v, sinks);
                     text.set_rows(node.output, rows);
                 }
                 _ => text.eval(node),

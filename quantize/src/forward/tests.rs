@@ -11,7 +11,7 @@ pub(crate) fn nano() -> SourceModel {
 }
 
 /// All weights as the interpreter takes them, in f32.
-fn dense(graph: &Graph, weights: &CheckpointWeights<'_>) -> Vec<TensorData> {
+pub(crate) fn dense(graph: &Graph, weights: &CheckpointWeights<'_>) -> Vec<TensorData> {
     let all = |tensor: &kernmill_compiler::ir::Tensor| {
         let experts =
             if tensor.role.dims() - tensor.row_dim() < tensor.role.dims() { tensor.shape[0] } else { 1 };
