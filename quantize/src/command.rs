@@ -61,7 +61,7 @@ struct AimArgs {
     /// Bytes of the file at most, such as 5.2G
     #[arg(long, value_name = "SIZE", value_parser = aim::bytes)]
     bytes: Option<u64>,
-    /// Divergence from the model at most, in nats a token, as it is measured on the texts of --calibration
+    /// Divergence from the model at most, in nats a token, as measured on --calibration
     #[arg(long, value_name = "NATS", value_parser = aim::nats, requires = "calibration")]
     max_kl: Option<f64>,
 }

@@ -17,15 +17,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct CalibrationArgs {
-    /// Text to run the model on, to see how large the inputs of its matrices are. A file of text; a .jsonl
-    /// file whose lines have a "text", or "messages" for the model's chat template; or `default`, a text
-    /// that ships with the program. Several are joined
+    /// Text to measure the inputs of matrices on: a file; a .jsonl file of "text" or "messages"; or `default`,
+    /// a text of the program. Several are joined
     #[arg(long, value_name = "FILE")]
     calibration: Vec<PathBuf>,
     /// Tokens to calibrate on, taken evenly from all texts
     #[arg(long, value_name = "N", default_value = "16384", value_parser = clap::value_parser!(u32).range(1..))]
     tokens: u32,
-    /// Write the importance matrix of the texts, as llama-imatrix does
+    /// Write the importance matrix of the texts
     #[arg(long, value_name = "FILE.gguf", requires = "calibration")]
     save_imatrix: Option<PathBuf>,
     /// Only calibrate, and write the importance matrix
