@@ -53,7 +53,8 @@ pub struct QuantizeArgs {
 #[group(id = "aim", multiple = false)]
 struct AimArgs {
     /// Types of the matrices: a mix as files are called, such as q4_k_m, or all:q4_k for one everywhere
-    #[arg(long = "type", value_name = "NAME", required_unless_present_any = ["bits", "bytes", "max_kl", "calibrate_only"])]
+    #[arg(long = "type", value_name = "NAME")]
+    #[arg(required_unless_present_any = ["bits", "bytes", "max_kl", "calibrate_only"])]
     types: Option<GgufTypes>,
     /// Bits for each weight of the whole file at most: every matrix gets the type that serves this best
     #[arg(long, value_name = "B", value_parser = aim::bits)]
