@@ -44,8 +44,6 @@ pub(crate) struct ProductInput<'r> {
     pub(crate) x: &'r [f32],
     /// Columns of the rows.
     pub(crate) cols: usize,
-    /// The value that the rows are.
-    pub(crate) value: ValueId,
     /// Of experts' matrices: the routes, and how many of them share a row.
     pub(crate) routing: Option<(&'r [ChosenExpert], usize)>,
 }
@@ -253,7 +251,7 @@ impl<'a> LayeredModel<'a> {
             };
             (text.routing(node.inputs[1]), slots)
         });
-        ProductInput { tensor, x: text.rows(value), cols: ty.cols(), value, routing }
+        ProductInput { tensor, x: text.rows(value), cols: ty.cols(), routing }
     }
 
     fn product(

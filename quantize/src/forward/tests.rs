@@ -2,7 +2,7 @@ use super::{LayeredModel, ProductInput};
 use kernmill::compiler::{FusedSet, SourceModel};
 use kernmill::locate::SourceFiles;
 use kernmill_compiler::interp::{Data, Interpreter, NodeRun, RawTensor, TensorData};
-use kernmill_compiler::ir::{Graph, Role};
+use kernmill_compiler::ir::{Graph, Node, Role};
 use kernmill_compiler::weights::{CheckpointWeights, WeightSource};
 
 /// The embedded model: attention with windows and sinks, experts, biases.
@@ -42,7 +42,12 @@ fn inputs_and_results_are_those_of_the_interpreter() {
         for part in 0..model.parts() {
             let weights = model.weights(part, None).unwrap();
             let see = |text: usize, input: &ProductInput<'_>| {
-                (text == 1).then(|| (model.graph.value(input.value).name.clone(), input.x.to_vec()))
+                let is_it = |node: &&Node| {
+                    node.op.matmul().is_some()
+                        && model.graph.tensor(node.tensors[0]).name == input.tensor.name
+                };
+                let node = model.graph.nodes.iter().find(is_it).unwrap();
+                (text == 1).then(|| (model.graph.value(node.inputs[0]).name.clone(), input.x.to_vec()))
             };
             let kept = model.run(part, &mut texts, &weights, &|_| None, &see).unwrap();
             assert!(kept[0].is_empty());
