@@ -45,23 +45,11 @@ fn hull(types: &[SizedCost]) -> Vec<usize> {
 /// The type of each tensor, as a place among its types, within `bytes` for all. Each begins with its
 /// smallest; if these are too many bytes already, the error is how many.
 pub(crate) fn allocate(tensors: &[Vec<SizedCost>], bytes: u64) -> Result<Vec<usize>, u64> {
-    let hulls: Vec<Vec<usize>> = tensors.iter().map(|types| hull(types)).collect();
-    let mut chosen: Vec<usize> = hulls.iter().map(|hull| hull[0]).collect();
+    let (mut chosen, steps) = steps(tensors);
     let mut used: u64 = chosen.iter().zip(tensors).map(|(&at, types)| types[at].bytes).sum();
     if used > bytes {
         return Err(used);
     }
-    let mut steps = Vec::new();
-    for (tensor, (hull, types)) in hulls.iter().zip(tensors).enumerate() {
-        for pair in hull.windows(2) {
-            let (from, to) = (types[pair[0]], types[pair[1]]);
-            let (bytes, gain) = (to.bytes - from.bytes, from.cost - to.cost);
-            steps.push(HullStep { tensor, to: pair[1], bytes, gain });
-        }
-    }
-    // The sort is stable: among equal gains, that of the first tensor comes first.
-    let per_byte = |step: &HullStep| step.gain / step.bytes as f64;
-    steps.sort_by(|a, b| per_byte(b).total_cmp(&per_byte(a)));
     let mut is_done = vec![false; tensors.len()];
     for step in steps {
         if is_done[step.tensor] {
@@ -76,6 +64,41 @@ pub(crate) fn allocate(tensors: &[Vec<SizedCost>], bytes: u64) -> Result<Vec<usi
         chosen[step.tensor] = step.to;
     }
     Ok(chosen)
+}
+
+/// The type of each tensor with which all costs together are no more than `cost`, in few bytes. If they are
+/// more with the largest types, the error is how much.
+pub(crate) fn allocate_within(tensors: &[Vec<SizedCost>], cost: f64) -> Result<Vec<usize>, f64> {
+    let (mut chosen, steps) = steps(tensors);
+    let total =
+        |chosen: &[usize]| -> f64 { chosen.iter().zip(tensors).map(|(&at, types)| types[at].cost).sum() };
+    for step in steps {
+        if total(&chosen) <= cost {
+            break;
+        }
+        chosen[step.tensor] = step.to;
+    }
+    let least = total(&chosen);
+    if least <= cost { Ok(chosen) } else { Err(least) }
+}
+
+/// The smallest type of each tensor on its hull, and the steps along all hulls, those first that save the most
+/// cost for a byte.
+fn steps(tensors: &[Vec<SizedCost>]) -> (Vec<usize>, Vec<HullStep>) {
+    let hulls: Vec<Vec<usize>> = tensors.iter().map(|types| hull(types)).collect();
+    let smallest = hulls.iter().map(|hull| hull[0]).collect();
+    let mut steps = Vec::new();
+    for (tensor, (hull, types)) in hulls.iter().zip(tensors).enumerate() {
+        for pair in hull.windows(2) {
+            let (from, to) = (types[pair[0]], types[pair[1]]);
+            let (bytes, gain) = (to.bytes - from.bytes, from.cost - to.cost);
+            steps.push(HullStep { tensor, to: pair[1], bytes, gain });
+        }
+    }
+    // The sort is stable: among equal gains, that of the first tensor comes first.
+    let per_byte = |step: &HullStep| step.gain / step.bytes as f64;
+    steps.sort_by(|a, b| per_byte(b).total_cmp(&per_byte(a)));
+    (smallest, steps)
 }
 
 #[cfg(test)]

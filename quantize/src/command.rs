@@ -1,26 +1,23 @@
 //! The command: its arguments, and its work.
 
-use crate::allocate::{SizedCost, allocate};
-use crate::file::{QuantizedFile, bits_per_weight, source, weights};
+use crate::aim::{self, SizeAim};
+use crate::calibrate::{CalibrationArgs, MeasuredTypes};
+use crate::file::{QuantizedFile, bits_per_weight, source};
 use crate::recipe::{Candidate, KeepRule, TypeRecipe};
-use crate::rows::{MatrixSource, RowsError, RowsJob, fit_rows};
+use crate::report::SizeReport;
+use crate::sizing::Sizing;
 use kernmill::locate::locate;
-use kernmill::observe::{Observer, Unit};
+use kernmill::observe::Observer;
 use kernmill::{Error, Result};
 use kernmill_checkpoint::Checkpoint;
-use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::{Gguf, Imatrix, is_gguf};
 use kernmill_compiler::synth::GgufTypes;
 use kernmill_os::files::lead_to_same_file;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_os::output::NewFile;
 use kernmill_os::text::size;
-use std::convert::Infallible;
 use std::io::Write;
 use std::path::PathBuf;
-
-/// Rows of a matrix that show what a type costs it.
-const SAMPLED_ROWS: usize = 128;
 
 /// The arguments of `kernmill quantize`.
 #[derive(Debug, clap::Args)]
@@ -30,18 +27,16 @@ pub struct QuantizeArgs {
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// GGUF file to write
-    #[arg(short, long, value_name = "FILE.gguf")]
-    output: PathBuf,
-    /// Types of the matrices: a mix as files are called, such as q4_k_m, or all:q4_k for one everywhere
-    #[arg(long = "type", value_name = "NAME", required_unless_present = "bits")]
-    types: Option<GgufTypes>,
-    /// Bits for each weight of the whole file at most: every matrix gets the type that serves this best
-    #[arg(long, value_name = "B", conflicts_with = "types", value_parser = bits)]
-    bits: Option<f64>,
+    #[arg(short, long, value_name = "FILE.gguf", required_unless_present = "calibrate_only")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    aim: AimArgs,
     /// Importance matrix, as llama-imatrix writes it (GGUF or .dat): errors count by the size of inputs.
     /// Several add up
     #[arg(long, value_name = "FILE")]
     imatrix: Vec<PathBuf>,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
     /// Type of the matrices whose name the regular expression finds, whatever else is asked for
     #[arg(long, value_name = "REGEX=TYPE")]
     keep: Vec<KeepRule>,
@@ -53,6 +48,32 @@ pub struct QuantizeArgs {
     report: Option<PathBuf>,
 }
 
+/// Which types matrices get, or what they are chosen for.
+#[derive(Debug, clap::Args)]
+#[group(id = "aim", multiple = false)]
+struct AimArgs {
+    /// Types of the matrices: a mix as files are called, such as q4_k_m, or all:q4_k for one everywhere
+    #[arg(long = "type", value_name = "NAME")]
+    #[arg(required_unless_present_any = ["bits", "bytes", "max_kl", "calibrate_only"])]
+    types: Option<GgufTypes>,
+    /// Bits for each weight of the whole file at most: every matrix gets the type that serves this best
+    #[arg(long, value_name = "B", value_parser = aim::bits)]
+    bits: Option<f64>,
+    /// Bytes of the file at most, such as 5.2G
+    #[arg(long, value_name = "SIZE", value_parser = aim::bytes)]
+    bytes: Option<u64>,
+    /// Divergence from the model at most, in nats a token, as measured on --calibration
+    #[arg(long, value_name = "NATS", value_parser = aim::nats, requires = "calibration")]
+    max_kl: Option<f64>,
+}
+
+impl AimArgs {
+    fn sized(&self) -> Option<SizeAim> {
+        let bits = self.bits.map(SizeAim::Bits);
+        bits.or(self.bytes.map(SizeAim::Bytes)).or(self.max_kl.map(SizeAim::Divergence))
+    }
+}
+
 /// A file that was written.
 #[derive(Debug)]
 pub struct QuantizedModel {
@@ -60,11 +81,6 @@ pub struct QuantizedModel {
     pub path: PathBuf,
     /// Size and use of the file, in a few words.
     pub about: String,
-}
-
-fn bits(text: &str) -> std::result::Result<f64, String> {
-    let number: Option<f64> = text.parse().ok();
-    number.filter(|bits| (1.0..=32.0).contains(bits)).ok_or("expected a number from 1 to 32".to_owned())
 }
 
 impl QuantizeArgs {
@@ -82,26 +98,50 @@ impl QuantizeArgs {
         let _env = FloatEnv::standard();
         let gguf = self.open()?;
         let checkpoint = gguf.clone().into_checkpoint().map_err(Error::read(&self.model))?;
-        let imatrix = self.merged()?;
-        let recipe = TypeRecipe { types: self.types, keep: self.keep.clone(), requantize: self.requantize };
+        let calibration = self.calibration.open(&self.model)?;
+        let layers = calibration.as_ref().map(|calibration| calibration.layers(threads)).transpose()?;
+        let calibrated = calibration.as_ref().map(|calibration| &calibration.texts).zip(layers.as_ref());
+        let imatrix = match (self.merged()?, calibrated) {
+            (imatrix, None) => imatrix,
+            (imatrix, Some((texts, layers))) => {
+                Some(self.calibration.added_to(imatrix, layers, texts, observer)?)
+            }
+        };
+        let Some(output) = self.output.clone().filter(|_| !self.calibration.is_alone()) else {
+            return self.calibration.alone();
+        };
+        let types = self.aim.types;
+        let recipe = TypeRecipe { types, keep: self.keep.clone(), requantize: self.requantize };
         let candidates = recipe.candidates(&gguf)?;
         if let Some(imatrix) = &imatrix {
             note_unknown(&candidates, &checkpoint, imatrix, observer)?;
         }
-        let tensors = match self.bits {
-            Some(bits) => self.sized(candidates, bits, &checkpoint, imatrix.as_ref(), threads, observer)?,
-            None => candidates.into_iter().map(Candidate::with_first).collect(),
-        };
-        let file = QuantizedFile {
+        let mut sources = Vec::new();
+        for candidate in &candidates {
+            sources.push(source(&checkpoint, candidate, imatrix.as_ref())?);
+        }
+        let measured =
+            calibrated.map(|(texts, layers)| MeasuredTypes::new(layers, texts, &candidates, &sources));
+        let read = self.imatrix.iter().chain(self.calibration.files()).next().map(PathBuf::as_path);
+        let mut file = QuantizedFile {
             gguf: &gguf,
             checkpoint: &checkpoint,
-            imatrix: self.imatrix.first().map(PathBuf::as_path).zip(imatrix.as_ref()),
-            file_type: self.types.and_then(GgufTypes::number),
-            tensors,
+            imatrix: read.zip(imatrix.as_ref()),
+            file_type: types.and_then(GgufTypes::number),
+            tensors: candidates.iter().map(|candidate| (candidate, candidate.types[0])).collect(),
             threads,
         };
+        let mut divergence = None;
+        if let Some(aim) = self.aim.sized() {
+            let beside = file.bytes()? - candidates.iter().map(|it| it.bytes(it.types[0])).sum::<u64>();
+            let sized = Sizing { candidates: &candidates, sources: &sources, aim, beside, threads };
+            let chosen = sized.types(measured.as_ref(), observer)?;
+            file.tensors =
+                candidates.iter().zip(&chosen.places).map(|(it, &at)| (it, it.types[at])).collect();
+            divergence = chosen.divergence;
+        }
         let bits = bits_per_weight(&file.tensors);
-        let report = file.write(&self.output, observer)?;
+        let report = SizeReport { divergence, ..file.write(&output, observer)? };
         if let Some(path) = &self.report {
             let json =
                 serde_json::to_string_pretty(&report).map_err(|error| Error::failed(error.to_string()))?;
@@ -111,7 +151,7 @@ impl QuantizeArgs {
         }
         let before = size(checkpoint.bytes());
         let about = format!("{bits:.3} bits a weight, made of {before}; `kernmill run` takes it");
-        Ok(QuantizedModel { path: self.output, about })
+        Ok(QuantizedModel { path: output, about })
     }
 
     fn open(&self) -> Result<Gguf> {
@@ -121,15 +161,22 @@ impl QuantizeArgs {
             return Err(Error::input(&self.model, what));
         }
         let located = locate(&self.model)?;
-        for output in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {
+        let outputs = [
+            ("--output", self.output.as_deref()),
+            ("--save-imatrix", self.calibration.saved()),
+            ("--report", self.report.as_deref()),
+        ];
+        for (at, (option, output)) in outputs.into_iter().enumerate() {
+            let Some(output) = output else { continue };
             located.check_apart(output)?;
             NewFile::check(output).map_err(Error::read(output))?;
-            if self.imatrix.iter().any(|read| lead_to_same_file(read, output)) {
+            let mut read = self.imatrix.iter().chain(self.calibration.files());
+            if read.any(|read| lead_to_same_file(read, output)) {
                 return Err(Error::input(output, "it is read as well: give the output another name"));
             }
-        }
-        if self.report.as_ref() == Some(&self.output) {
-            return Err(Error::bad_input("--report: it is the output too: give another name"));
+            if let Some((other, _)) = outputs[..at].iter().find(|(_, other)| *other == Some(output)) {
+                return Err(Error::bad_input(format!("{option}: {other} has that name too: give another")));
+            }
         }
         Gguf::open(&self.model).map_err(|error| Error::bad_input(error.to_string()))
     }
@@ -146,79 +193,6 @@ impl QuantizeArgs {
         }
         Ok(merged)
     }
-
-    /// The types with which all tensors together have no more than `bits` for each weight.
-    fn sized<'a>(
-        &self,
-        candidates: Vec<Candidate<'a>>,
-        bits: f64,
-        checkpoint: &Checkpoint,
-        imatrix: Option<&Imatrix>,
-        threads: usize,
-        observer: &dyn Observer,
-    ) -> Result<Vec<(Candidate<'a>, TensorType)>> {
-        let mut sources = Vec::new();
-        for candidate in &candidates {
-            sources.push(source(checkpoint, candidate, imatrix)?);
-        }
-        let costs = costs(&candidates, &sources, threads, observer)?;
-        let budget = (bits * weights(candidates.iter()) as f64 / 8.0) as u64;
-        let chosen = allocate(&costs, budget).map_err(|least| {
-            let least = 8.0 * least as f64 / weights(candidates.iter()) as f64;
-            // Rounded up: with what is said, it goes.
-            let least = (least * 1000.0).ceil() / 1000.0;
-            Error::bad_input(format!("--bits {bits}: the smallest types make {least:.3} bits a weight"))
-        })?;
-        let typed = |(candidate, at): (Candidate<'a>, usize)| {
-            let kind = candidate.types[at];
-            (candidate, kind)
-        };
-        Ok(candidates.into_iter().zip(chosen).map(typed).collect())
-    }
-}
-
-/// The cost of each type for each tensor: its squared relative error, seen in some rows, times the tensor's
-/// sensitivity.
-fn costs(
-    candidates: &[Candidate<'_>],
-    sources: &[MatrixSource<'_>],
-    threads: usize,
-    observer: &dyn Observer,
-) -> Result<Vec<Vec<SizedCost>>> {
-    let mut jobs = Vec::new();
-    for (candidate, source) in
-        candidates.iter().zip(sources).filter(|(candidate, _)| candidate.types.len() > 1)
-    {
-        let step = source.rows.div_ceil(SAMPLED_ROWS);
-        jobs.extend(candidate.types.iter().map(|kind| RowsJob { source, kind: *kind, step }));
-    }
-    let progress =
-        observer.begin("comparing types", Unit::Count, jobs.iter().map(|job| job.count() as u64).sum());
-    let squares = fit_rows(&jobs, threads, &|job: usize, _, bytes: &[u8]| {
-        let row_bytes = jobs[job].source.cols / jobs[job].kind.elements * jobs[job].kind.bytes;
-        progress.advance((bytes.len() / row_bytes) as u64);
-        Ok::<(), Infallible>(())
-    });
-    let squares = squares.map_err(|error| match error {
-        RowsError::Taken(never) => match never {},
-        RowsError::Unfit(job, row, unfit) => {
-            let name = jobs[job].source.name();
-            Error::bad_input(format!("tensor `{name}`, row {row}: {} fits no type of few bits", unfit.value))
-        }
-    })?;
-    let mut squares = squares.into_iter();
-    let of = |candidate: &Candidate<'_>| -> Vec<SizedCost> {
-        let cost = |kind: &TensorType| {
-            let bytes = candidate.bytes(*kind);
-            let cost = match candidate.types.len() {
-                1 => 0.0,
-                _ => squares.next().map_or(0.0, |it| candidate.sensitivity * it.relative_error().powi(2)),
-            };
-            SizedCost { bytes, cost }
-        };
-        candidate.types.iter().map(cost).collect()
-    };
-    Ok(candidates.iter().map(of).collect())
 }
 
 /// Says which matrices an importance matrix knows nothing of.

@@ -23,11 +23,20 @@ pub(crate) struct QuantizedFile<'a> {
     /// Number of the types together, if they have one.
     pub(crate) file_type: Option<u32>,
     /// Every tensor and its new type.
-    pub(crate) tensors: Vec<(Candidate<'a>, TensorType)>,
+    pub(crate) tensors: Vec<(&'a Candidate<'a>, TensorType)>,
     pub(crate) threads: usize,
 }
 
 impl QuantizedFile<'_> {
+    /// Bytes of the file.
+    ///
+    /// # Errors
+    /// If the metadata cannot be read.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        let file = self.head()?;
+        Ok(file.head(&file.offsets()).len() as u64 + file.data_bytes())
+    }
+
     /// Writes the file: it appears whole or not at all.
     pub(crate) fn write(&self, path: &Path, observer: &dyn Observer) -> Result<SizeReport> {
         let file = self.head()?;
@@ -102,7 +111,7 @@ impl QuantizedFile<'_> {
     }
 
     fn unfit(&self, job: &RowsJob<'_>, row: usize, column: usize, value: f32) -> Error {
-        let is_it = |(candidate, kind): &&(Candidate<'_>, TensorType)| {
+        let is_it = |(candidate, kind): &&(&Candidate<'_>, TensorType)| {
             *kind == job.kind && candidate.info.name == job.source.name()
         };
         let name = self.tensors.iter().find(is_it).map_or("", |(candidate, _)| candidate.info.name.as_str());
@@ -120,7 +129,7 @@ impl QuantizedFile<'_> {
         mut squares: impl Iterator<Item = WeightedSquares>,
         bytes: u64,
     ) -> SizeReport {
-        let tensor = |((candidate, kind), source): (&(Candidate<'_>, TensorType), &MatrixSource<'_>)| {
+        let tensor = |((candidate, kind), source): (&(&Candidate<'_>, TensorType), &MatrixSource<'_>)| {
             let is_kept = *kind == candidate.info.kind;
             let squares = if is_kept { None } else { squares.next() };
             TensorReport {
@@ -135,14 +144,14 @@ impl QuantizedFile<'_> {
             }
         };
         let tensors: Vec<TensorReport> = self.tensors.iter().zip(sources).map(tensor).collect();
-        SizeReport { bits_per_weight: bits_per_weight(&self.tensors), bytes, tensors }
+        SizeReport { bits_per_weight: bits_per_weight(&self.tensors), bytes, divergence: None, tensors }
     }
 }
 
 /// Bits for each weight, over all tensors.
-pub(crate) fn bits_per_weight(tensors: &[(Candidate<'_>, TensorType)]) -> f64 {
+pub(crate) fn bits_per_weight(tensors: &[(&Candidate<'_>, TensorType)]) -> f64 {
     let bytes: u64 = tensors.iter().map(|(candidate, kind)| candidate.bytes(*kind)).sum();
-    8.0 * bytes as f64 / weights(tensors.iter().map(|(candidate, _)| candidate)) as f64
+    8.0 * bytes as f64 / weights(tensors.iter().map(|(candidate, _)| *candidate)) as f64
 }
 
 /// Weights of some tensors.

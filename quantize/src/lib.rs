@@ -6,14 +6,18 @@
 
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
+mod aim;
 mod allocate;
+mod calibrate;
 mod command;
 mod file;
 pub mod fit;
+mod forward;
 mod recipe;
 mod report;
 mod rows;
 mod sensitivity;
+mod sizing;
 
 pub use command::{QuantizeArgs, QuantizedModel};
 #[cfg(test)]

@@ -74,12 +74,6 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// The tensor and the first of its types.
-    pub(crate) fn with_first(self) -> (Candidate<'a>, TensorType) {
-        let kind = self.types[0];
-        (self, kind)
-    }
-
     /// Bytes in a type.
     pub(crate) fn bytes(&self, kind: TensorType) -> u64 {
         let elements: usize = self.info.shape.iter().product();

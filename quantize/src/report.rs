@@ -9,7 +9,23 @@ pub(crate) struct SizeReport {
     pub(crate) bits_per_weight: f64,
     /// Bytes of the file.
     pub(crate) bytes: u64,
+    /// What was measured, where a model was run to choose the types.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) divergence: Option<DivergenceReport>,
     pub(crate) tensors: Vec<TensorReport>,
+}
+
+/// The divergence from the model as it was, in nats a token.
+#[derive(Serialize)]
+pub(crate) struct DivergenceReport {
+    /// The sum of what each tensor's type does by itself.
+    pub(crate) predicted: f64,
+    /// All of them together, as it was measured.
+    pub(crate) measured: f64,
+    /// Tokens that it was measured on.
+    pub(crate) tokens: usize,
+    /// The parts of the sum, in the order of the tensors.
+    pub(crate) by_tensor: Vec<f64>,
 }
 
 /// A tensor, and its new type.

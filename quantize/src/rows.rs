@@ -7,6 +7,7 @@ use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::{GgufTensor, Imatrix};
 use kernmill_checkpoint::{Checkpoint, TensorView};
 use kernmill_os::threads::share;
+use kernmill_plan::format::read_stored;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,6 +78,11 @@ impl Importance {
 
     fn row(&self, row: usize, rows: usize) -> &[f32] {
         &self.columns[row * self.columns.len() / rows]
+    }
+
+    /// The importance of the columns of an expert's matrix.
+    pub(crate) fn of_expert(&self, expert: usize) -> &[f32] {
+        self.columns.get(expert).unwrap_or(&self.columns[0])
     }
 }
 
@@ -154,6 +160,15 @@ impl RowsJob<'_> {
 
 /// Appends numbers in a type without blocks, and returns their weighted squared error.
 fn rounded(kind: TensorType, x: &[f32], importance: &[f32], out: &mut Vec<u8>) -> f64 {
+    let back = rounded_plain(kind, x, out);
+    let error = |((x, back), count): ((&f32, &f32), &f32)| {
+        f64::from(*count) * (f64::from(*x) - f64::from(*back)).powi(2)
+    };
+    x.iter().zip(&back).zip(importance).map(error).sum()
+}
+
+/// Appends numbers in a type without blocks, and returns what is read from there.
+fn rounded_plain(kind: TensorType, x: &[f32], out: &mut Vec<u8>) -> Vec<f32> {
     let mut back = vec![0.0; x.len()];
     match kind.name {
         "F16" => {
@@ -172,10 +187,35 @@ fn rounded(kind: TensorType, x: &[f32], importance: &[f32], out: &mut Vec<u8>) -
             out.extend(x.iter().flat_map(|x| x.to_le_bytes()));
         }
     }
-    let error = |((x, back), count): ((&f32, &f32), &f32)| {
-        f64::from(*count) * (f64::from(*x) - f64::from(*back)).powi(2)
-    };
-    x.iter().zip(&back).zip(importance).map(error).sum()
+    back
+}
+
+/// Rounds rows to a type and back. Rows that the type cannot hold stay as they are.
+pub(crate) fn round_rows(kind: TensorType, rows: &mut [f32], importance: &[f32], threads: usize) {
+    let cols = importance.len();
+    let fitter = kind.encoding.format().map(BlockFitter::new);
+    let item = (ITEM_WEIGHTS / cols).max(1) * cols;
+    let items: Vec<Mutex<&mut [f32]>> = rows.chunks_mut(item).map(Mutex::new).collect();
+    let next = AtomicUsize::new(0);
+    share(threads.min(items.len()), || {
+        let (mut bytes, mut back) = (Vec::new(), Vec::new());
+        while let Some(rows) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut rows = rows.lock().expect("each is taken once");
+            for row in rows.chunks_exact_mut(cols) {
+                bytes.clear();
+                back.clear();
+                match (&fitter, kind.encoding.format()) {
+                    (Some(fitter), Some(format)) => {
+                        if fitter.row(row, importance, &mut bytes).is_ok() {
+                            read_stored(format, &bytes, &mut back);
+                            row.copy_from_slice(&back);
+                        }
+                    }
+                    _ => row.copy_from_slice(&rounded_plain(kind, row, &mut bytes)),
+                }
+            }
+        }
+    });
 }
 
 /// Why the rows of a job were not fitted.

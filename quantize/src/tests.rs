@@ -198,7 +198,7 @@ fn wrong_inputs_are_named_and_leave_nothing() {
     let cases = [
         ("-o model.gguf --type q8_0", "it is a file of the model: give the output another name"),
         ("-o a.gguf --type q8_0 --report model.gguf", "it is a file of the model"),
-        ("-o a.gguf --type q8_0 --report a.gguf", "--report: it is the output too"),
+        ("-o a.gguf --type q8_0 --report a.gguf", "--report: --output has that name too"),
         ("-o none/a.gguf --type q8_0", "none"),
         ("-o a.gguf --type all:q4_k", "tensor `blk.0.attn_v.weight`"),
         ("-o a.gguf --type q8_0 --keep attn_v=q6_k", "rows of 96, which are not whole blocks of 256"),

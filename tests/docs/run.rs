@@ -29,7 +29,7 @@ const QUICK: [(&str, &str); 4] =
 const FUSION: &str = "model-specs/examples/fused/mish.toml";
 
 /// Options whose value is written by the command.
-const OUTPUTS: [&str; 6] = ["-o", "--output", "--out", "--save", "--emit-dir", "--html"];
+const OUTPUTS: [&str; 7] = ["-o", "--output", "--out", "--save", "--save-imatrix", "--emit-dir", "--html"];
 
 /// The directory that a document's commands run in.
 struct CommandDir(TempDir);

@@ -7,7 +7,7 @@ use std::path::Path;
 const HEADING: &str = "### Where `unsafe` is";
 
 /// Directories with sources of the workspace, and of the Python module beside it.
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 17] = [
     "cli",
     "chat",
     "checkpoint",
@@ -21,6 +21,7 @@ const SOURCES: [&str; 16] = [
     "os",
     "plan",
     "python",
+    "quantize",
     "runtime",
     "scheduler",
     "server",

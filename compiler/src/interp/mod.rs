@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod oracle_tests;
+mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ pub use crate::ir::eval::lora::LoraTargetAdapter;
 pub use crate::ir::eval::num;
 pub use crate::ir::eval::state::{BatchToken, CachedRows, Data, LayerKv, SequenceKv};
 pub use crate::ir::eval::weights::{BlockData, RawTensor, TensorData, Weights};
+pub use sequence::NodeRun;
 
 use crate::ir::eval::state::{OpState, Weight};
 use crate::ir::ops;
@@ -19,6 +21,7 @@ use crate::passes::fuse::FusedGraph;
 use kernmill_os::float_env::FloatEnv;
 use kernmill_plan::format::PlainDecode;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Why the interpreter cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +84,7 @@ impl Interpreter {
             lora_targets: graph.lora_targets(),
             adapters: vec![Vec::new()],
             slots: BTreeMap::new(),
-            graph: graph.clone(),
+            graph: Arc::new(graph.clone()),
         };
         Ok(Interpreter { order, lengths: Vec::new(), state })
     }

@@ -6,6 +6,7 @@ use super::weights::BlockData;
 use crate::ir::{Graph, LoraTargetNode, TensorId, ValueId};
 use kernmill_plan::abi::ChosenExpert;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A value of the last run, rows one after the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +78,7 @@ pub type SequenceKv = Vec<LayerKv>;
 /// The inputs of an op, and the keys and values that it writes.
 pub struct OpState {
     /// The graph.
-    pub graph: Graph,
+    pub graph: Arc<Graph>,
     /// By tensor.
     pub weights: Vec<Weight>,
     /// Keys and values of each sequence.
