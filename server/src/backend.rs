@@ -130,21 +130,18 @@ impl BackendInfo {
         end_tokens: &[u32],
         fingerprint: String,
     ) -> Result<BackendInfo, Error> {
-        let (format, named_tokens) = match tokenizer.as_ref().map(TokenizerHandle::get).transpose()? {
-            None => (Format::Unusable(NO_TOKENIZER.to_owned()), BTreeMap::new()),
-            Some(read) => {
-                (format_of(read, templates, end_tokens)?, named_tokens(read, templates, end_tokens)?)
-            }
-        };
+        let read = tokenizer.as_ref().map(TokenizerHandle::get).transpose()?;
+        let format = read.map(|read| format_of(read, templates, end_tokens)).transpose()?;
+        let named_tokens = read.map(|read| named_tokens(read, templates, end_tokens)).transpose()?;
         Ok(BackendInfo {
             model: model.to_owned(),
             context,
             vocab,
             tokenizer,
-            format,
+            format: format.unwrap_or_else(|| Format::Unusable(NO_TOKENIZER.to_owned())),
             end_tokens: end_tokens.to_vec(),
             prompts: templates.prompts.clone(),
-            named_tokens,
+            named_tokens: named_tokens.unwrap_or_default(),
             lexicon: OnceLock::new(),
             fingerprint,
             preset: String::new(),

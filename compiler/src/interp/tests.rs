@@ -1,6 +1,5 @@
 use super::num::*;
 use super::*;
-use crate::ir::ops::attend;
 use crate::ir::{Attention, Graph};
 use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, quantise, quantise_chosen};
@@ -182,7 +181,7 @@ fn attention_is_softmax() {
             };
             let capped = Attention { softcap: Some(2.0), ..plain.clone() };
             for (a, sinks) in [(&plain, None), (&plain, Some(sinks.as_slice())), (&capped, None)] {
-                let got = attend(a, &kv, &q, a.view(pos, pos), sinks);
+                let got = a.attend(&kv, &q, a.view(pos, pos), sinks);
                 for (got, want) in got.iter().zip(naive(a, &kv, &q, pos, sinks)) {
                     let what = format!("{format:?} pos {pos} window {window:?}: {got} {want}");
                     assert!((f64::from(*got) - want).abs() < allowed, "{what}");

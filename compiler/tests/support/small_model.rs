@@ -236,8 +236,8 @@ impl ModelShape {
         shape.twist.gated_layers = rng.one_in(3);
         // A gate of queries has their columns.
         if rng.one_in(4) && !shape.twist.gated_attention {
-            let sizes: &[usize] = if group.is_multiple_of(2) { &[16, 48, 64, 80] } else { &[32, 64, 96] };
-            shape.v_head_dim = rng.pick(sizes);
+            shape.v_head_dim =
+                if group.is_multiple_of(2) { rng.pick(&[16, 48, 80]) } else { rng.pick(&[32, 96]) };
         }
         shape
     }
@@ -324,12 +324,10 @@ impl Model<'_> {
         let rope = RopeParameters::new(s.head_dim, 10000.0, s.rope.clone());
         let head = HeadRotation { rotary_dim: s.head_dim / s.rotary_share, pairs: s.pairs, ..rope.head };
         let rope = Rope { rope: self.b.rope(RopeParameters { head, ..rope }), head };
-        let (q_cols, k_cols, v_cols) =
-            (s.heads * s.head_dim, s.kv_heads * s.head_dim, s.kv_heads * s.v_head_dim);
         let n = self.norm(&name("attn_norm"), x)?;
-        let q = self.linear(&name("q"), n, q_cols, s.attention_bias)?;
-        let k = self.linear(&name("k"), n, k_cols, s.attention_bias)?;
-        let v = self.linear(&name("v"), n, v_cols, s.attention_bias)?;
+        let q = self.linear(&name("q"), n, s.heads * s.head_dim, s.attention_bias)?;
+        let k = self.linear(&name("k"), n, s.kv_heads * s.head_dim, s.attention_bias)?;
+        let v = self.linear(&name("v"), n, s.kv_heads * s.v_head_dim, s.attention_bias)?;
         let extra = s.extra.iter().map(|cols| self.linear(&name("extra"), n, *cols, s.attention_bias));
         let extra = extra.collect::<Result<Vec<_>, _>>()?;
         let [q, k] = match s.twist.head_norms {
@@ -354,8 +352,8 @@ impl Model<'_> {
         let sinks = s.sinks.then(|| self.vector(&name("sinks"), s.heads));
         let mut a = self.b.node(&name("attn"), attention, &[q, k, v], sinks.as_slice())?;
         if s.twist.gated_attention {
-            let expr = expr::parse("x0 * sigmoid(x1)", &["x0", "x1"]).expect("a constant expression");
-            a = self.b.node(&name("gated"), Elementwise::of(expr), &[a, q], &[])?;
+            let gate = Elementwise::of(expr::parse("x0 * sigmoid(x1)", &["x0", "x1"]).expect("it is right"));
+            a = self.b.node(&name("gated"), gate, &[a, q], &[])?;
         }
         let o = self.linear(&name("o"), a, s.hidden, s.attention_bias)?;
         let mut out = self.b.node(&name("attn_out"), Elementwise::add(), &[x, o], &[])?;
@@ -428,14 +426,10 @@ impl Model<'_> {
         let (name, from) = (format!("layers.{}.{what}", at.layer), format!("layers.{}.{from}", at.layer));
         let packed = at.format == WeightFormat::Mxfp4;
         let scales = packed.then(|| format!("{from}_scales"));
-        let data = TensorSource {
-            name: if packed { format!("{from}_blocks") } else { from.clone() },
-            scales,
-            rows,
-            transposed: false,
-        };
+        let data = if packed { format!("{from}_blocks") } else { from.clone() };
+        let data = TensorSource { scales, rows, ..source(&data) };
         let matrix = self.b.tensor(&format!("{name}.weight"), Role::ExpertMatrix, &shape, at.format, data);
-        let data = TensorSource { name: format!("{from}_bias"), scales: None, rows, transposed: false };
+        let data = TensorSource { rows, ..source(&format!("{from}_bias")) };
         let bias = format!("{name}.bias");
         let bias = self.b.tensor(&bias, Role::ExpertVector, &shape[..2], WeightFormat::Bf16, data);
         self.b.node(&name, MatMul::EXPERT_LINEAR, &[input, at.topk], &[matrix, bias])

@@ -4,35 +4,34 @@ use super::gemm::PanelMatrix;
 use kernmill_compiler::interp::num::{exp_all, tanh};
 use kernmill_compiler::ir::Attention;
 
-/// What every token of a text sees, `[tokens][heads * head_dim]`, of its queries, keys and values.
+/// What every token of a text sees, `[tokens][heads * v_head_dim]`, of its queries, keys and values.
 pub(super) fn attend(a: &Attention, q: &[f32], k: &[f32], v: &[f32], sinks: Option<&[f32]>) -> Vec<f32> {
-    let (dim, group) = (a.head_dim, a.heads / a.kv_heads);
-    let (q_cols, kv_cols) = (a.heads * dim, a.kv_heads * dim);
-    let tokens = q.len() / q_cols;
-    let mut out = vec![0.0; q.len()];
+    let (k_dim, v_dim, group) = (a.head_dim, a.v_head_dim, a.heads / a.kv_heads);
+    let tokens = q.len() / (a.heads * k_dim);
+    let mut out = vec![0.0; tokens * a.heads * v_dim];
     for kv_head in 0..a.kv_heads {
-        let of_head = |rows: &[f32]| -> Vec<f32> {
-            rows.chunks_exact(kv_cols).flat_map(|row| &row[kv_head * dim..][..dim]).copied().collect()
-        };
-        let keys = PanelMatrix::new(&of_head(k), dim);
-        let values = of_head(v);
+        let keys = PanelMatrix::new(&of_head(k, kv_head, a.kv_heads, k_dim), k_dim);
+        let values = of_head(v, kv_head, a.kv_heads, v_dim);
         let across: Vec<f32> =
-            (0..dim).flat_map(|column| values.iter().skip(column).step_by(dim)).copied().collect();
+            (0..v_dim).flat_map(|column| values.iter().skip(column).step_by(v_dim)).copied().collect();
         let values = PanelMatrix::new(&across, tokens);
         for head in kv_head * group..(kv_head + 1) * group {
-            let queries: Vec<f32> =
-                q.chunks_exact(q_cols).flat_map(|row| &row[head * dim..][..dim]).copied().collect();
-            let mut scores = keys.product(&queries);
+            let mut scores = keys.product(&of_head(q, head, a.heads, k_dim));
             for (position, row) in scores.chunks_exact_mut(tokens).enumerate() {
                 weigh(a, row, position, sinks.map(|sinks| sinks[head]));
             }
             let seen = values.product(&scores);
-            for (row, seen) in out.chunks_exact_mut(q_cols).zip(seen.chunks_exact(dim)) {
-                row[head * dim..][..dim].copy_from_slice(seen);
+            for (row, seen) in out.chunks_exact_mut(a.heads * v_dim).zip(seen.chunks_exact(v_dim)) {
+                row[head * v_dim..][..v_dim].copy_from_slice(seen);
             }
         }
     }
     out
+}
+
+/// The elements `[tokens][dim]` of one of so many heads, of rows with all of them.
+fn of_head(rows: &[f32], head: usize, heads: usize, dim: usize) -> Vec<f32> {
+    rows.chunks_exact(heads * dim).flat_map(|row| &row[head * dim..][..dim]).copied().collect()
 }
 
 /// Turns the products of a query with all keys into the weights of what it sees; others become 0.

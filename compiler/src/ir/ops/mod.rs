@@ -5,6 +5,7 @@
 //! text, the spec language, places in kernels, samples. What works on rows has a row operation, whose code is
 //! in `kernels-gen/src/row_op/`.
 
+mod attend;
 mod attention;
 mod def;
 mod elementwise;
@@ -25,8 +26,6 @@ pub mod sample;
 mod select_rows;
 mod spec_node;
 
-#[cfg(test)]
-pub use attention::attend;
 pub use def::{OpDef, OpKind, Outline, Packed};
 pub use keys::Activations;
 pub use matmul::{Factor, MatrixRows};
