@@ -82,7 +82,7 @@ pub(crate) fn allocate_within(tensors: &[Vec<SizedCost>], cost: f64) -> Result<V
     if least <= cost { Ok(chosen) } else { Err(least) }
 }
 
-/// The smallest type of each tensor on its hull, and the steps along all hulls, those first that save the most
+/// The smallest type of each tensor on its hull, and the steps along all hulls, those first that save most
 /// cost for a byte.
 fn steps(tensors: &[Vec<SizedCost>]) -> (Vec<usize>, Vec<HullStep>) {
     let hulls: Vec<Vec<usize>> = tensors.iter().map(|types| hull(types)).collect();

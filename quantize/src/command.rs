@@ -4,7 +4,7 @@ use crate::aim::{self, SizeAim};
 use crate::calibrate::{CalibrationArgs, MeasuredTypes};
 use crate::file::{QuantizedFile, bits_per_weight, source};
 use crate::recipe::{Candidate, KeepRule, TypeRecipe};
-use crate::report::SizeReport;
+use crate::report::{QuantizedModel, SizeReport};
 use crate::sizing::Sizing;
 use kernmill::locate::locate;
 use kernmill::observe::Observer;
@@ -72,15 +72,6 @@ impl AimArgs {
         let bits = self.bits.map(SizeAim::Bits);
         bits.or(self.bytes.map(SizeAim::Bytes)).or(self.max_kl.map(SizeAim::Divergence))
     }
-}
-
-/// A file that was written.
-#[derive(Debug)]
-pub struct QuantizedModel {
-    /// The file.
-    pub path: PathBuf,
-    /// Size and use of the file, in a few words.
-    pub about: String,
 }
 
 impl QuantizeArgs {

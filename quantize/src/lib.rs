@@ -19,6 +19,7 @@ mod rows;
 mod sensitivity;
 mod sizing;
 
-pub use command::{QuantizeArgs, QuantizedModel};
+pub use command::QuantizeArgs;
+pub use report::QuantizedModel;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! The report of all tensors that `--report` writes.
 
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// A whole report.
 #[derive(Serialize)]
@@ -9,7 +10,7 @@ pub(crate) struct SizeReport {
     pub(crate) bits_per_weight: f64,
     /// Bytes of the file.
     pub(crate) bytes: u64,
-    /// What was measured, where a model was run to choose the types.
+    /// Divergences, where a model was run to choose the types.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) divergence: Option<DivergenceReport>,
     pub(crate) tensors: Vec<TensorReport>,
@@ -44,4 +45,13 @@ pub(crate) struct TensorReport {
     /// Experts that no token of the importance matrix reached, which are fitted plainly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unreached_experts: Vec<usize>,
+}
+
+/// A file that was written.
+#[derive(Debug)]
+pub struct QuantizedModel {
+    /// The file.
+    pub path: PathBuf,
+    /// Size and use of the file, in a few words.
+    pub about: String,
 }

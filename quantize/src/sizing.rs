@@ -85,7 +85,7 @@ impl Sizing<'_, '_> {
         squares
     }
 
-    /// The squared relative error of each type for each tensor, seen in some rows; 0 of tensors with one type.
+    /// The squared relative error of each type for each tensor, seen in some rows; 0 for tensors with one.
     fn squares(&self, observer: &dyn Observer) -> Result<Vec<Vec<SizedCost>>> {
         let mut jobs = Vec::new();
         let all = self.candidates.iter().zip(self.sources);

@@ -102,6 +102,26 @@ impl CommandDir {
             "ARC-Challenge-Test.jsonl" => self.fixture("arc.jsonl", name),
             "anatomy_test.csv" => self.fixture("high_school_biology_test.csv", name),
             "valid.jsonl" => self.fixture("piqa.hub.jsonl", name),
+            "train.jsonl" => self.fixture("gsm8k-train.jsonl", name),
+            "test.jsonl" => {
+                let questions = fs::read_to_string(root().join("eval/fixtures/gsm8k.jsonl")).unwrap();
+                fs::write(self.path(name), questions.lines().next().unwrap()).unwrap();
+            }
+            "HumanEval.jsonl" => {
+                let problem = "{\"task_id\": \"HumanEval/0\", \"prompt\": \"def one():\\n\", \"entry_point\": \"one\", \
+                    \"test\": \"def check(one):\\n    assert one() == 1\\n\"}";
+                fs::write(self.path(name), problem).unwrap();
+            }
+            "mbpp.jsonl" => {
+                let rest = "\"text\": \"Give one.\", \"code\": \"def one(): return 1\", \
+                    \"test_list\": [\"assert one() == 1\", \"assert one() > 0\", \"assert one() < 2\"]";
+                let problems = [2, 3, 4, 11].map(|task| format!("{{\"task_id\": {task}, {rest}}}\n"));
+                fs::write(self.path(name), problems.concat()).unwrap();
+            }
+            "samples.jsonl" => {
+                let answer = "{\"task_id\": \"HumanEval/0\", \"completion\": \"    return 1\\n\"}";
+                fs::write(self.path(name), answer).unwrap();
+            }
             "before/samples_arc.jsonl" | "after/samples_arc.jsonl" => {
                 let sample =
                     "{\"doc_id\": 0, \"prompt_hash\": \"a\", \"metrics\": [\"acc\"], \"acc\": 1.0}\n";
@@ -224,6 +244,10 @@ impl CommandDir {
         }
         let output = self.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
         let errors = String::from_utf8_lossy(&output.stderr);
+        if args[..2] == ["eval", "code"] && errors.contains(" bwrap ") {
+            println!("NOT RUN: kernmill {call}: {errors}");
+            return assert_eq!(output.status.code(), Some(2), "{whose}: kernmill {call}\n{errors}");
+        }
         assert_eq!(output.status.code(), Some(0), "{whose}: kernmill {call}\n{errors}");
     }
 

@@ -1,4 +1,4 @@
-//! What attention's micro-kernels are called for: blocks and tokens that go together.
+//! Calls of attention's micro-kernels: blocks and tokens that go together.
 
 use super::attention::{ContextSegment, TokenRun};
 use crate::emit::Emit;

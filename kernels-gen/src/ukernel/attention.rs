@@ -11,8 +11,8 @@
 //! - value: `fn(v: *const *const u8, p: *const f32, o: *mut f32, blocks: u64, first: u64, end: u64)`: each
 //!   `v[b]` is `[16][head_dim]`; for tokens `first..end`, counted from the first block on, ascending,
 //!   `o[g][d] = fma(p[g][token], v[token][d], o[g][d])`; rows of `p` are [`SCORE_STRIDE`] apart, `o` of each
-//!   token is `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in the first
-//!   block and ends in the last.
+//!   token is `[group][head_dim]`. Values of other tokens are never read. The range is empty, or begins in
+//!   the first block and ends in the last.
 
 use crate::emit::{Emit, LANES};
 use cranelift_codegen::ir::types::{F32X4, I64};
@@ -42,7 +42,7 @@ pub struct QueryHeads {
 }
 
 impl QueryHeads {
-    /// Those of one token.
+    /// The query heads of one token.
     pub fn of_token(group: usize) -> QueryHeads {
         QueryHeads { group, tokens: 1, stride: 0 }
     }

@@ -2,8 +2,8 @@
 
 use super::measure;
 use super::texts::CalibrationTexts;
-use crate::command::QuantizedModel;
 use crate::forward::LayeredModel;
+use crate::report::QuantizedModel;
 use kernmill::compiler::{FusedSet, SourceModel};
 use kernmill::locate::{Located, locate};
 use kernmill::observe::Observer;
@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct CalibrationArgs {
-    /// Text to measure the inputs of matrices on: a file; a .jsonl file of "text" or "messages"; or `default`,
-    /// a text of the program. Several are joined
+    /// Text to measure the inputs of matrices on: a file; a .jsonl file of "text" or "messages"; or
+    /// `default`, a text of the program. Several are joined
     #[arg(long, value_name = "FILE")]
     calibration: Vec<PathBuf>,
     /// Tokens to calibrate on, taken evenly from all texts

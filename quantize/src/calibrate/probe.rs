@@ -23,7 +23,7 @@ pub(crate) struct ProbedSite {
 }
 
 /// A model and what it says of some tokens, which other versions of it are compared with.
-pub(crate) struct Probe<'a, 'm> {
+pub(crate) struct SensitivityProbe<'a, 'm> {
     model: &'a LayeredModel<'m>,
     windows: &'a [Vec<u32>],
     head: PanelMatrix,
@@ -38,19 +38,22 @@ struct SiteRuns {
     runs: Vec<NodeRun>,
 }
 
-impl<'a, 'm> Probe<'a, 'm> {
+impl<'a, 'm> SensitivityProbe<'a, 'm> {
     /// Runs the model as it is.
     ///
     /// # Errors
     /// If it has no logits, or its weights cannot be read.
-    pub(crate) fn new(model: &'a LayeredModel<'m>, windows: &'a [Vec<u32>]) -> Result<Probe<'a, 'm>> {
+    pub(crate) fn new(
+        model: &'a LayeredModel<'m>,
+        windows: &'a [Vec<u32>],
+    ) -> Result<SensitivityProbe<'a, 'm>> {
         if model.head().is_none() {
             return Err(Error::bad_input(
                 "--calibration: the model makes no logits, whose change is measured",
             ));
         }
         let (head, bias) = model.head_weights(None)?;
-        let mut probe = Probe { model, windows, head, bias, logits: Vec::new() };
+        let mut probe = SensitivityProbe { model, windows, head, bias, logits: Vec::new() };
         let mut runs: Vec<NodeRun> = windows.iter().map(|ids| model.text(ids)).collect();
         for part in 0..model.parts() {
             let weights = model.weights(part, None)?;

@@ -1,4 +1,4 @@
-use super::probe::{Probe, ProbedSite};
+use super::probe::{ProbedSite, SensitivityProbe};
 use crate::forward::LayeredModel;
 use crate::forward::tests::{dense, nano};
 use kernmill::observe::Silent;
@@ -60,7 +60,7 @@ fn divergences_are_those_of_the_interpreter_with_changed_weights() {
     let probed = sites.clone().map(|tensors| ProbedSite { tensors });
     for threads in [1, 3] {
         let model = LayeredModel::new(graph.clone(), &nano.checkpoint, threads).unwrap();
-        let probe = Probe::new(&model, &windows).unwrap();
+        let probe = SensitivityProbe::new(&model, &windows).unwrap();
         let found = probe.sites(&probed, &change, &Silent).unwrap();
         for (tensors, found) in sites.iter().zip(found) {
             let expected = expected(tensors);

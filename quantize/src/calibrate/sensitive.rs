@@ -1,7 +1,7 @@
 //! Costs of types as they were measured: each matrix in its smallest type by itself, the others by their
 //! errors beside that one's.
 
-use super::probe::{Probe, ProbedSite};
+use super::probe::{ProbedSite, SensitivityProbe};
 use super::texts::CalibrationTexts;
 use crate::allocate::SizedCost;
 use crate::forward::LayeredModel;
@@ -54,7 +54,7 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
         squares: Vec<Vec<SizedCost>>,
         observer: &dyn Observer,
     ) -> Result<Vec<Vec<SizedCost>>> {
-        let probe = Probe::new(self.model, &self.windows)?;
+        let probe = SensitivityProbe::new(self.model, &self.windows)?;
         let mut sites: BTreeMap<&str, Vec<TensorId>> = BTreeMap::new();
         for (at, tensor) in self.model.graph.tensors.iter().enumerate() {
             let is_choice = self.candidate(tensor, 0).is_some_and(|at| self.candidates[at].types.len() > 1);
@@ -84,7 +84,7 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
     /// # Errors
     /// If weights cannot be read.
     pub(crate) fn divergence(&self, chosen: &[usize], observer: &dyn Observer) -> Result<f64> {
-        let probe = Probe::new(self.model, &self.windows)?;
+        let probe = SensitivityProbe::new(self.model, &self.windows)?;
         probe.together(&self.change(|at| self.candidates[at].types[chosen[at]]), observer)
     }
 

@@ -4,7 +4,7 @@ use super::gemm::PanelMatrix;
 use kernmill_compiler::interp::num::{exp_all, tanh};
 use kernmill_compiler::ir::Attention;
 
-/// What every token of a text sees, `[tokens][heads * v_head_dim]`, of its queries, keys and values.
+/// The results of all tokens of a text, `[tokens][heads * v_head_dim]`, of its queries, keys and values.
 pub(super) fn attend(a: &Attention, q: &[f32], k: &[f32], v: &[f32], sinks: Option<&[f32]>) -> Vec<f32> {
     let (k_dim, v_dim, group) = (a.head_dim, a.v_head_dim, a.heads / a.kv_heads);
     let tokens = q.len() / (a.heads * k_dim);

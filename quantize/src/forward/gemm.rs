@@ -64,7 +64,7 @@ impl PanelMatrix {
         &self,
         x: &[f32],
         out: &mut [f32],
-        tile: impl Fn(Panel<'_>, &[[f32; TILE]], &mut [[f32; LANES]; TILE]),
+        tile: impl Fn(PanelRows<'_>, &[[f32; TILE]], &mut [[f32; LANES]; TILE]),
     ) {
         let (cols, n) = (self.cols, self.rows);
         let mut packed = Vec::new();
@@ -96,7 +96,7 @@ impl PanelMatrix {
 }
 
 /// Columns of a panel.
-type Panel<'a> = &'a [[f32; LANES]];
+type PanelRows<'a> = &'a [[f32; LANES]];
 
 /// Puts the elements of a column beside each other, for as many rows as a tile has; rows that are not there
 /// are 0.
@@ -114,7 +114,7 @@ fn pack<const TILE: usize>(x: &[f32], cols: usize, of: Range<usize>, packed: &mu
 
 /// Adds the products of a panel's columns with those of some rows.
 #[target_feature(enable = "avx512f")]
-fn tile_512(panel: Panel<'_>, x: &[[f32; TILE_512]], sums: &mut [[f32; LANES]; TILE_512]) {
+fn tile_512(panel: PanelRows<'_>, x: &[[f32; TILE_512]], sums: &mut [[f32; LANES]; TILE_512]) {
     // SAFETY: an array of 16 numbers is as long as the vector.
     let load = |x: &[f32; LANES]| unsafe { _mm512_loadu_ps(x.as_ptr()) };
     let mut lanes: [__m512; TILE_512] = std::array::from_fn(|r| load(&sums[r]));
@@ -132,7 +132,7 @@ fn tile_512(panel: Panel<'_>, x: &[[f32; TILE_512]], sums: &mut [[f32; LANES]; T
 
 /// Adds the products of a panel's columns with those of some rows.
 #[target_feature(enable = "avx2,fma")]
-fn tile_256(panel: Panel<'_>, x: &[[f32; TILE_256]], sums: &mut [[f32; LANES]; TILE_256]) {
+fn tile_256(panel: PanelRows<'_>, x: &[[f32; TILE_256]], sums: &mut [[f32; LANES]; TILE_256]) {
     // SAFETY: an array of 16 numbers is as long as two vectors.
     let load = |x: &[f32; LANES]| unsafe { [_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x[8..].as_ptr())] };
     let mut lanes: [[__m256; 2]; TILE_256] = std::array::from_fn(|r| load(&sums[r]));

@@ -44,7 +44,7 @@ pub(crate) struct ProductInput<'r> {
     pub(crate) x: &'r [f32],
     /// Columns of the rows.
     pub(crate) cols: usize,
-    /// Of experts' matrices: the routes, and how many of them share a row.
+    /// The routes to experts' matrices, and how many of them share a row.
     pub(crate) routing: Option<(&'r [ChosenExpert], usize)>,
 }
 

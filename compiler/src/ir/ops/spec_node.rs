@@ -65,8 +65,8 @@ pub trait SpecNode {
     /// # Errors
     /// When they depend on the last layer and the node is outside of the layers.
     fn activations(&self) -> Result<Activations>;
-    /// The number of the attention that the node is, of `[kv_heads, head_dim, v_head_dim]`. One that is not causal keeps all
-    /// keys, whatever its window.
+    /// The number of the attention that the node is, of `[kv_heads, head_dim, v_head_dim]`. One that is not
+    /// causal keeps all keys, whatever its window.
     ///
     /// # Errors
     /// When an attention before has other ones.
