@@ -86,6 +86,26 @@ fn models_of_parallel_blocks_have_their_bits() {
     same_bits(include_str!("parallel.toml"));
 }
 
+/// Values of more and of fewer elements than keys, in a spec.
+#[test]
+fn heads_of_values_may_have_another_size() {
+    let gemma = include_str!("gemma2.toml");
+    for (v, o) in [(32, 64), (96, 192)] {
+        let mut spec = gemma.to_owned();
+        for (of, now) in [
+            (r#"v", shape = [64, "hidden"]"#, format!(r#"v", shape = [{v}, "hidden"]"#)),
+            (r#"o", shape = ["hidden", 128]"#, format!(r#"o", shape = ["hidden", {o}]"#)),
+        ] {
+            assert!(spec.contains(of), "{of}");
+            spec = spec.replace(of, &now);
+        }
+        same_bits(&spec);
+    }
+    let uneven = gemma.replace(r#"v", shape = [64, "hidden"]"#, r#"v", shape = [63, "hidden"]"#);
+    let error = lower(&Spec::parse("spec.toml", &uneven).unwrap()).unwrap_err().excerpt(false);
+    assert!(error.contains("v has 63 columns"), "{error}");
+}
+
 /// Routers with biases and scales, a shared expert with a gate; each router is in the kernel of its experts.
 const ROUTED: &str = include_str!("routed.toml");
 

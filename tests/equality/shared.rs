@@ -10,6 +10,7 @@ use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::pipeline::CompilerOptions;
 use kernmill_plan::kv::{KvFormat, KvFormats};
 use kernmill_plan::target::Level;
+use kernmill_runtime::stages::StageShare;
 use kernmill_runtime::{SequenceTokens, Steps};
 
 /// Three layers with caches and four that read them, with windows and without, as in Gemma 3n.
@@ -89,6 +90,10 @@ fn stages_do_not_part_a_layer_from_its_cache() {
     let image = case.image(&case.compile(&options(Preset::Faithful, Level::V3))).with_identity([3; 32]);
     let expected = case.expected(Preset::Faithful);
     assert!(compare(&case, &image, 2, &expected, "two stages") > 40);
+    // Here the last layer reads the cache of the first one.
+    let far = Case::of(graph(SHARED), 3, 60).compile(&options(Preset::Faithful, Level::V3));
+    let error = StageShare::of(&far.program, 1, 2).unwrap_err().to_string();
+    assert!(error.contains("cannot be cut before attention layer 1"), "{error}");
 }
 
 #[test]
