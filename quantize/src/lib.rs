@@ -4,6 +4,7 @@
 //! the command's arguments and its work: which type each matrix gets, by a recipe or by the size that is
 //! asked for, and the file.
 
+#![cfg(feature = "compiler")]
 #![warn(clippy::missing_errors_doc, clippy::missing_panics_doc)]
 
 mod aim;
