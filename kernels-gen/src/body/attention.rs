@@ -17,7 +17,6 @@
 //! In small batches items are runs, of any number of sequences: each reads its sequence's keys and values
 //! once, as a drafted text's tokens do.
 
-use super::attention_calls::CallSpan;
 use super::attention_items::{
     AttentionSplit, ItemSegment, block_of, each_run, first_in_view, last_in_view, longest_run, run_from,
     segment_of,
@@ -125,6 +124,15 @@ pub(super) struct TokenView {
     pub(super) to: Value,
     pub(super) first: Value,
     pub(super) end: Value,
+}
+
+/// Blocks that a call of a micro-kernel takes: those that a token sees of a few, from `first` on.
+pub(super) struct CallSpan {
+    pub(super) token: Value,
+    pub(super) first: Value,
+    pub(super) blocks: Value,
+    /// The range in view, as columns of the blocks.
+    pub(super) columns: (Value, Value),
 }
 
 /// A segment: its first position, the blocks that the run sees of it, and its number among the run's.

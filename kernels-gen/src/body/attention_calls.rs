@@ -1,6 +1,6 @@
 //! Calls of attention's micro-kernels: blocks and tokens that go together.
 
-use super::attention::{ContextSegment, TokenRun};
+use super::attention::{CallSpan, ContextSegment, TokenRun};
 use crate::emit::Emit;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Value};
@@ -8,15 +8,6 @@ use kernmill_plan::kv::{BLOCK_TOKENS, KvPlane};
 
 /// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
 const CALL_BYTES: usize = 8 << 10;
-
-/// Blocks that a call of a micro-kernel takes: those that a token sees of a few, from `first` on.
-pub(super) struct CallSpan {
-    pub(super) token: Value,
-    pub(super) first: Value,
-    pub(super) blocks: Value,
-    /// The range in view, as columns of the blocks.
-    pub(super) columns: (Value, Value),
-}
 
 impl TokenRun<'_> {
     /// Calls `body` for a few blocks at a time, then for a few tokens or each token, with those of these
