@@ -112,7 +112,7 @@ fn parse_errors_say_where() {
         line 1: expected a usize, found `many`
         line 84: no `output` line
         line 85: %norm: the output is f32[R, 64], expected f32[R, 96]
-        line 52: heads = 4 are not a multiple of kv_heads = 3 (head_dim 32)
+        line 52: heads = 4 are not a multiple of kv_heads = 3 (head_dim 32, v_head_dim 32)
         line 1: expected model, left_out, rope, tensor, input, output or a node, found `modell`
         line 50: expected `)` at `%layers.0.q : f32[T, 128]`
     "#]]

@@ -222,7 +222,7 @@ fn explains_near_misses() {
 
 #[test]
 fn attention_of_odd_head_groups_does_not_quantise() {
-    let shape = ModelShape { head_dim: 16, heads: 4, kv_heads: 4, ..ModelShape::mini_gpt_oss() };
+    let shape = ModelShape { head_dim: 16, v_head_dim: 16, kv_heads: 4, ..ModelShape::mini_gpt_oss() };
     let (fused, report) = mini(&shape, Preset::Faithful);
     let miss = &report.near_misses[0];
     assert_eq!(
@@ -230,7 +230,7 @@ fn attention_of_odd_head_groups_does_not_quantise() {
         ("attention", ["quant".to_string()].as_slice())
     );
     assert!(
-        miss.reason.starts_with("heads / kv_heads * head_dim = 16 is not a multiple of 32"),
+        miss.reason.starts_with("heads / kv_heads * v_head_dim = 16 is not a multiple of 32"),
         "{}",
         miss.reason
     );

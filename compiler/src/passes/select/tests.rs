@@ -121,7 +121,8 @@ fn tiles_multiply_whatever_has_q8_rows_and_leave_single_tokens_to_dots() {
 #[test]
 fn prompts_of_many_tokens_take_tiles_of_both_kinds() {
     let mlp = Mlp::Experts { experts: 2, top_k: 2, inner: 2880, format: WeightFormat::Mxfp4 };
-    let heads = ModelShape { heads: 64, kv_heads: 8, head_dim: 64, ..ModelShape::mini_gpt_oss() };
+    let heads =
+        ModelShape { heads: 64, kv_heads: 8, head_dim: 64, v_head_dim: 64, ..ModelShape::mini_gpt_oss() };
     let shape = ModelShape { layers: 1, hidden: 2880, mlp, ..heads };
     let (fused, layout) = fused_of(&shape, Preset::Faithful);
     let on_tiles = |level| {
