@@ -3,7 +3,7 @@
 use super::attention::{CallSpan, ContextSegment, TokenRun};
 use crate::emit::Emit;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, Value};
+use cranelift_codegen::ir::InstBuilder;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvPlane};
 
 /// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
