@@ -2,8 +2,8 @@
 
 use super::attention::{CallSpan, ContextSegment, TokenRun};
 use crate::emit::Emit;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::InstBuilder;
+use cranelift_codegen::ir::condcodes::IntCC;
 use kernmill_plan::kv::{BLOCK_TOKENS, KvPlane};
 
 /// Bytes of one head's keys or values per call of a micro-kernel, which stay in L1 for all tokens of a run.
