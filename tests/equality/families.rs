@@ -115,7 +115,7 @@ fn models_of_any_router_have_their_bits() {
     assert_eq!(groups(ROUTED, ["moe_gate_up", "moe_down", "qkv_norm"]), [3; 3]);
 }
 
-/// Experts in groups, of which the best stay: few experts in the kernel of their MLPs, many in steps.
+/// Experts chosen from the best groups: few experts in the kernel of their MLPs, many in steps.
 #[test]
 fn experts_in_groups_have_their_bits() {
     let few = [("k = 4", "4", "2"), ("k = 3", "2", "1"), ("k = 2", "\"experts / 2\"", "3")];

@@ -30,7 +30,7 @@ pub struct GenerateTexts<M: clap::Args> {
     /// The task's file as it is published: lines of JSON
     #[arg(long, short, value_name = "FILE")]
     file: PathBuf,
-    /// File of solved questions, the task's training set, of which examples stand before each question
+    /// The task's training set: examples from this file stand before each question
     #[arg(long, value_name = "FILE")]
     examples: Option<PathBuf>,
     /// Examples before each question; by default those of lm-eval's task, 5
@@ -188,7 +188,7 @@ impl<M: clap::Args> GenerateTexts<M> {
                     let mut sample =
                         text_sample(at, &question.doc, &question.prompt, &kwargs, &question.target);
                     sample["resps"] = json!([texts]);
-                    // Of several samples lm-eval's filter takes the first.
+                    // Lm-eval's filter takes the first of several samples.
                     sample["filtered_resps"] = json!([filtered.answers[at][0]]);
                     sample["filter"] = json!(filtered.name);
                     sample["metrics"] = json!(["exact_match"]);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, sync_channel};
-use std::thread::scope;
+use std::thread::{Builder, scope};
 use std::time::Duration;
 
 /// The trusted beginning of every program.
@@ -126,9 +126,9 @@ impl ProgramSandbox {
         let (told, ends) = channel();
         let mut found: Vec<Option<ProgramEnd>> = vec![None; programs.len()];
         scope(|scope| -> Result<()> {
-            for _ in 0..jobs.clamp(1, programs.len().max(1)) {
+            let start = || {
                 let (told, next) = (told.clone(), &next);
-                scope.spawn(move || {
+                let work = move || {
                     while let Some((at, program)) = {
                         let at = next.fetch_add(1, Ordering::Relaxed);
                         programs.get(at).map(|program| (at, program))
@@ -137,13 +137,17 @@ impl ProgramSandbox {
                             return;
                         }
                     }
-                });
-            }
+                };
+                Builder::new().spawn_scoped(scope, work).map(drop).map_err(no_thread)
+            };
+            let started = (0..jobs.clamp(1, programs.len().max(1))).try_for_each(|_| start());
             drop(told);
-            let ended = ends.iter().try_for_each(|(at, end)| {
-                found[at] = Some(end?);
-                on_end();
-                Ok(())
+            let ended = started.and_then(|()| {
+                ends.iter().try_for_each(|(at, end)| {
+                    found[at] = Some(end?);
+                    on_end();
+                    Ok(())
+                })
             });
             // After an error nobody listens, and each worker stops behind its program.
             drop(ends);
@@ -161,14 +165,15 @@ impl ProgramSandbox {
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn();
         let mut child =
             started.map_err(|error| Error::failed(format!("{}: {error}", self.bwrap.display())))?;
-        let (end, errors) = self.follow(&mut child, &word, program);
+        let followed = self.follow(&mut child, &word, program);
         // A program that has told its end ends its process space, and bwrap waits for it.
-        if end != ProgramEnd::TimedOut {
+        if followed.as_ref().is_ok_and(|(end, _)| *end != ProgramEnd::TimedOut) {
             wait_a_while(&mut child);
         }
         // With bwrap all of its process space ends.
         let _ = child.kill();
         let _ = child.wait();
+        let (end, errors) = followed?;
         let mut said = String::new();
         if let Some(errors) = errors {
             let _ = errors.take(MOST_SAID).read_to_string(&mut said);
@@ -181,19 +186,19 @@ impl ProgramSandbox {
         child: &mut Child,
         word: &str,
         program: &str,
-    ) -> (ProgramEnd, Option<std::process::ChildStderr>) {
+    ) -> Result<(ProgramEnd, Option<std::process::ChildStderr>)> {
         let ProgramLimits { cpu_seconds, wall, memory, processes } = self.limits;
         let errors = child.stderr.take();
         let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return (ProgramEnd::Ended, errors);
+            return Ok((ProgramEnd::Ended, errors));
         };
         let (told, end) = sync_channel(1);
-        std::thread::spawn(move || told.send(read_end(stdout)));
+        Builder::new().spawn(move || told.send(read_end(stdout))).map_err(no_thread)?;
         let head = format!("{word} {memory} {cpu_seconds} {FILES} {processes}\n{program}");
         // Where bwrap has ended nothing is read; what it says at its end tells why.
         let _ = stdin.write_all(head.as_bytes());
         drop(stdin);
-        let Ok(said) = end.recv_timeout(wall) else { return (ProgramEnd::TimedOut, errors) };
+        let Ok(said) = end.recv_timeout(wall) else { return Ok((ProgramEnd::TimedOut, errors)) };
         let said = said.strip_prefix(word).and_then(|said| said.strip_suffix('\n'));
         let end = match said.map(str::trim_start) {
             Some("passed") => ProgramEnd::Passed,
@@ -202,7 +207,7 @@ impl ProgramSandbox {
             }
             None => ProgramEnd::Ended,
         };
-        (end, errors)
+        Ok((end, errors))
     }
 
     fn command(&self) -> Command {
@@ -234,6 +239,10 @@ impl ProgramSandbox {
         command.current_dir("/");
         command
     }
+}
+
+fn no_thread(error: std::io::Error) -> Error {
+    Error::failed(format!("no thread can be started: {error}"))
 }
 
 /// Waits for the end of a process that is about to end.

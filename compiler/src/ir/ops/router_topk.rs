@@ -21,7 +21,7 @@ use kernmill_plan::numeric::LEAST_ROUTE_SUM;
 pub struct RouterTopk {
     /// Experts per token.
     pub k: u32,
-    /// The groups that experts are in, of which the best stay.
+    /// The groups that experts are in. Only the best groups are chosen from.
     pub groups: Option<RouterGroups>,
     /// The scores of experts.
     pub scores: RouterScores,

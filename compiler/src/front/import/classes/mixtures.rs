@@ -444,7 +444,7 @@ fn glm4_moe(model: &DescribedModel<'_>) -> Result<DecoderModel> {
     })
 }
 
-/// Groups of experts, of which the best stay, where that leaves some out.
+/// Groups of experts, where experts are chosen from the best groups only.
 fn groups(config: &ModelConfig, mixture: &Mixture) -> Result<String> {
     let count = config.whole(&["n_group"])?.unwrap_or(1);
     let taken = config.whole(&["topk_group"])?.unwrap_or(1);
