@@ -37,8 +37,8 @@ impl RouterScores {
     }
 }
 
-/// Experts in groups of the same size, chosen from the best groups only. A group is as good as the sum of its two
-/// largest scores for the choice.
+/// Experts in groups of the same size, chosen from the best groups only. A group is as good as the sum of
+/// its two largest scores for the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RouterGroups {
     /// How many groups there are.
