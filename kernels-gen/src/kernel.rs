@@ -52,6 +52,11 @@ impl MatrixPart {
         MatrixPart { mats: vec![mat.clone()], interleaved: false, rows_per_item, epilogue: Vec::new() }
     }
 
+    /// Rows of q8 of each input row that the matrices are multiplied with.
+    pub fn terms(&self) -> usize {
+        self.mats.iter().map(|mat| mat.term + 1).max().unwrap_or(1)
+    }
+
     /// Bytes of one row's results of an item.
     pub fn result_bytes(&self) -> usize {
         self.mats.len() * self.rows_per_item * 4
@@ -165,8 +170,9 @@ pub enum Body {
         input: ValId,
         /// Routing, experts, slots per token.
         routed: Option<(ValId, usize, usize)>,
-        /// Each with its buffer.
-        panels: Vec<(OperandId, PanelKind)>,
+        /// Each with its buffer, and the rows of q8 of each input row that it holds, one row's panels behind
+        /// the other's.
+        panels: Vec<(OperandId, PanelKind, usize)>,
     },
     /// The scaled A of each token's adapter times a row of `input`, for one or several LoRA targets. Output
     /// rows are tokens, or slots where there is a routing.
@@ -207,9 +213,10 @@ impl Kernel {
 /// single columns.
 pub fn listed_part(domain: Domain, parts: &[MatrixPart]) -> Option<MatrixPart> {
     let [part] = parts else { return None };
-    let [mat] = part.mats.as_slice() else { return None };
+    let mat = part.mats.first()?;
+    let is_one = part.mats.iter().all(|term| term.operand == mat.operand);
     let by_columns = part.epilogue.iter().all(|op| op.code().is_by_columns());
-    let has_list = domain == Domain::LogitRows && mat.adapter.is_none() && by_columns;
+    let has_list = domain == Domain::LogitRows && is_one && mat.adapter.is_none() && by_columns;
     has_list.then(|| MatrixPart { rows_per_item: TILE_ROWS, ..part.clone() })
 }
 

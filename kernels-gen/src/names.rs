@@ -32,6 +32,7 @@ impl<V, O> Mat<V, O> {
             tile_stride: self.tile_stride,
             expert_stride: self.expert_stride,
             bias: self.bias.as_ref().map(|bias| names.operand(bias)),
+            term: self.term,
             adapter,
         }
     }

@@ -53,6 +53,8 @@ pub enum RowType {
     F32(usize),
     /// `q8` blocks `[n]`.
     Q8(usize),
+    /// Two rows of `q8` blocks `[n]`, one behind the other: the second one is what the first leaves, rounded.
+    Q8x2(usize),
     /// f16 `[n]`.
     F16(usize),
     /// bf16 `[n]`, n a multiple of 32.
@@ -79,6 +81,7 @@ impl RowType {
         match self {
             RowType::F32(n) => f32_row_stride(n.next_multiple_of(TILE_ROWS)),
             RowType::Q8(n) => Q8Row { k: n }.stride(),
+            RowType::Q8x2(n) => 2 * Q8Row { k: n }.stride(),
             RowType::F16(n) | RowType::Bf16(n) => (n * 2).next_multiple_of(64),
             RowType::Kv(row, n) => row.bytes(n).next_multiple_of(LINE),
             RowType::Routing(k) => k * 8,
@@ -90,11 +93,26 @@ impl RowType {
         match self {
             RowType::F32(n)
             | RowType::Q8(n)
+            | RowType::Q8x2(n)
             | RowType::F16(n)
             | RowType::Bf16(n)
             | RowType::Kv(_, n)
             | RowType::Routing(n) => n,
         }
+    }
+
+    /// Rows of q8 that a row consists of; 0 of other types.
+    pub fn q8_terms(self) -> usize {
+        match self {
+            RowType::Q8(_) => 1,
+            RowType::Q8x2(_) => 2,
+            _ => 0,
+        }
+    }
+
+    /// Whether a row is one of q8, or two.
+    pub fn is_q8(self) -> bool {
+        self.q8_terms() > 0
     }
 
     /// Whether a row has no elements.
@@ -143,6 +161,9 @@ pub struct Mat<V = ValId, O = OperandId> {
     pub expert_stride: usize,
     /// Address of the f32 bias, padded to whole tiles; experts are `f32_row_stride(n)` apart.
     pub bias: Option<O>,
+    /// The row of q8, of those that the input's rows consist of, that it is multiplied with; 0 for other
+    /// inputs.
+    pub term: usize,
     /// Adapter branch of the matrix, if it has one.
     pub adapter: Option<MatAdapter<V, O>>,
 }

@@ -52,7 +52,13 @@ fn items_of(part: &MatrixPart) -> ItemReads {
         let expert_stride = if mat.expert_stride > 0 { f32_row_stride(mat.n) as u64 } else { 0 };
         Some(OperandReads { expert_stride, ..every_item(operand, rows * 4) })
     };
-    let operands = mats.iter().map(of_matrix).chain(part.mats.iter().filter_map(of_bias)).collect();
+    // What is multiplied with several rows of q8 is read once.
+    let operands = mats
+        .iter()
+        .filter(|mat| mat.term == 0)
+        .map(of_matrix)
+        .chain(part.mats.iter().filter_map(of_bias))
+        .collect();
     ItemReads { items: part.items() as u32, operands }
 }
 
@@ -81,6 +87,7 @@ mod tests {
             tile_stride: TILE,
             expert_stride: 0,
             bias: None,
+            term: 0,
             adapter: None,
         };
         MatrixPart { mats: vec![mat], interleaved: false, rows_per_item, epilogue }

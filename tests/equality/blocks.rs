@@ -3,6 +3,7 @@
 use super::{Case, adapters, assert_bits, engine, logits, options};
 use crate::hostile::targets::small_model::{Mlp, ModelShape};
 use crate::hostile::targets::trial::Trial;
+use kernmill_compiler::ir::Activations;
 use kernmill_compiler::passes::quant::Preset;
 use kernmill_compiler::passes::select::Pick;
 use kernmill_compiler::pipeline::CompilerOptions;
@@ -22,7 +23,7 @@ fn dense(format: WeightFormat) -> ModelShape {
         heads: 8,
         kv_heads: 2,
         mlp: Mlp::Dense { inner: 512 },
-        f32_input_every: 2,
+        inputs: (Activations::F32, 2),
         tied: true,
         ..ModelShape::mini_llama()
     };
@@ -56,6 +57,14 @@ fn check_on_every_level(shape: &ModelShape, what: &str) {
 fn matrices_in_blocks_give_the_interpreters_bits_on_every_level() {
     for format in WeightFormat::blocked() {
         check_on_every_level(&dense(format), format.name());
+    }
+}
+
+#[test]
+fn inputs_of_two_terms_give_the_interpreters_bits_on_every_level() {
+    for format in WeightFormat::blocked() {
+        let shape = ModelShape { inputs: (Activations::Q8x2, 1), ..dense(format) };
+        check_on_every_level(&shape, &format!("inputs of two terms, {}", format.name()));
     }
 }
 

@@ -30,7 +30,7 @@ fn fits(shape: &ModelShape, kv: &KvFormats) -> bool {
 #[test]
 fn every_format_gives_the_interpreters_bits_on_every_level() {
     // Keys and values have the same code whether a product takes f32 inputs or not.
-    for (name, shape) in super::shapes().into_iter().filter(|(_, shape)| shape.f32_input_every == 0) {
+    for (name, shape) in super::shapes().into_iter().filter(|(_, shape)| shape.inputs.1 == 0) {
         let case = Case::new(&shape, 1, 45);
         for kv in formats().into_iter().filter(|kv| fits(&shape, kv)) {
             let expected = case.expected_in(Preset::Faithful, &kv);

@@ -23,7 +23,7 @@ use crate::hostile::targets::small_model::{Mlp, ModelShape, build};
 use crate::hostile::targets::trial::Trial;
 use fastrand::Rng;
 use kernmill_compiler::interp::Interpreter;
-use kernmill_compiler::ir::Graph;
+use kernmill_compiler::ir::{Activations, Graph};
 use kernmill_compiler::output::region::build_weights;
 use kernmill_compiler::passes::fuse::{FusedGraph, FusedSet, fuse};
 use kernmill_compiler::passes::quant::choose::FormatChoices;
@@ -144,9 +144,15 @@ fn shapes() -> Vec<(&'static str, ModelShape)> {
     vec![
         ("mini gpt-oss", oss.clone()),
         ("mini llama", ModelShape::mini_llama()),
-        ("inputs in f32", ModelShape { f32_input_every: 1, ..ModelShape::mini_llama() }),
+        ("inputs in f32", ModelShape { inputs: (Activations::F32, 1), ..ModelShape::mini_llama() }),
+        ("inputs of two terms", ModelShape { inputs: (Activations::Q8x2, 1), ..ModelShape::mini_llama() }),
+        (
+            "some inputs of two terms",
+            ModelShape { inputs: (Activations::Q8x2, 3), ..ModelShape::mini_llama() },
+        ),
+        ("queries of two terms", ModelShape { inputs: (Activations::Q8x2, 4), ..oss.clone() }),
         ("values of other heads", ModelShape { v_head_dim: 64, ..oss.clone() }),
-        ("some inputs in f32", ModelShape { f32_input_every: 2, ..ModelShape::mini_llama() }),
+        ("some inputs in f32", ModelShape { inputs: (Activations::F32, 2), ..ModelShape::mini_llama() }),
         (
             "wide group, many experts",
             ModelShape {

@@ -42,6 +42,7 @@ fn mat(expert_stride: usize) -> Mat {
         tile_stride: format.tile(K).bytes(),
         expert_stride,
         bias: None,
+        term: 0,
         adapter: None,
     }
 }

@@ -218,7 +218,7 @@ fn prepare(graph: &Graph, id: TensorId, weights: &dyn Weights) -> Result<Weight,
             tensor.shape
         )));
     }
-    let is_quant = |op: &Op| op.matmul().is_some_and(|op| op.x == Factor::Q8);
+    let is_quant = |op: &Op| op.matmul().is_some_and(|op| matches!(op.x, Factor::Q8 | Factor::Q8x2));
     let users = || graph.nodes.iter().filter(|node| node.tensors.contains(&id));
     let quant = users().any(|node| is_quant(&node.op) && node.tensors[0] == id);
     let dense = users().any(|node| !is_quant(&node.op) || node.tensors[0] != id);

@@ -131,6 +131,7 @@ impl<'t> LineCursor<'t> {
             ("ids", Rows::Tokens, None) => Ok(Type::TokenIds),
             ("f32", _, Some(cols)) => Ok(Type::F32(rows, cols)),
             ("q8", _, Some(cols)) => Ok(Type::Q8(rows, cols)),
+            ("q8x2", _, Some(cols)) => Ok(Type::Q8x2(rows, cols)),
             ("f16", _, Some(cols)) => Ok(Type::F16(rows, cols)),
             ("bf16", _, Some(cols)) => Ok(Type::Bf16(rows, cols)),
             ("routing", Rows::Tokens, Some(k)) => {

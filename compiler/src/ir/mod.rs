@@ -100,6 +100,8 @@ pub enum Type {
     F32(Rows, usize),
     /// Blocks of 32 int8 with scale and sum, `[rows, cols]`.
     Q8(Rows, usize),
+    /// Two rows of such blocks for each row, `[rows, cols]`: the second is what the first leaves, rounded.
+    Q8x2(Rows, usize),
     /// f16 `[rows, cols]` (keys and values).
     F16(Rows, usize),
     /// bf16 `[rows, cols]` (inputs of experts).
@@ -117,6 +119,7 @@ impl Type {
             Type::TokenIds => 1,
             Type::F32(_, cols)
             | Type::Q8(_, cols)
+            | Type::Q8x2(_, cols)
             | Type::F16(_, cols)
             | Type::Bf16(_, cols)
             | Type::Kv(_, cols) => cols,
@@ -128,7 +131,20 @@ impl Type {
     pub fn rows(self) -> Rows {
         match self {
             Type::TokenIds | Type::Kv(..) | Type::Routing(_) => Rows::Tokens,
-            Type::F32(rows, _) | Type::Q8(rows, _) | Type::F16(rows, _) | Type::Bf16(rows, _) => rows,
+            Type::F32(rows, _)
+            | Type::Q8(rows, _)
+            | Type::Q8x2(rows, _)
+            | Type::F16(rows, _)
+            | Type::Bf16(rows, _) => rows,
+        }
+    }
+
+    /// Rows of q8 that each row consists of; 0 of other types.
+    pub fn q8_terms(self) -> usize {
+        match self {
+            Type::Q8(..) => 1,
+            Type::Q8x2(..) => 2,
+            _ => 0,
         }
     }
 
@@ -138,6 +154,7 @@ impl Type {
             Type::TokenIds => "token ids".into(),
             Type::F32(_, cols) => format!("{cols} columns"),
             Type::Q8(_, cols) => format!("{cols} q8 columns"),
+            Type::Q8x2(_, cols) => format!("{cols} q8x2 columns"),
             Type::F16(_, cols) => format!("{cols} f16 columns"),
             Type::Bf16(_, cols) => format!("{cols} bf16 columns"),
             Type::Kv(row, cols) => format!("{cols} {row} columns"),
@@ -151,6 +168,7 @@ impl Type {
             Type::TokenIds => 4,
             Type::F32(_, cols) => 4 * cols,
             Type::Q8(_, cols) => cols + cols / BLOCK * 8,
+            Type::Q8x2(_, cols) => 2 * (cols + cols / BLOCK * 8),
             Type::F16(_, cols) | Type::Bf16(_, cols) => 2 * cols,
             Type::Kv(row, cols) => row.bytes(cols),
             Type::Routing(k) => 8 * k as usize,

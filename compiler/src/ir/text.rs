@@ -120,6 +120,7 @@ impl Type {
             Type::TokenIds => "ids[T]".into(),
             Type::F32(rows, cols) => format!("f32[{}, {cols}]", rows.text()),
             Type::Q8(rows, cols) => format!("q8[{}, {cols}]", rows.text()),
+            Type::Q8x2(rows, cols) => format!("q8x2[{}, {cols}]", rows.text()),
             Type::F16(rows, cols) => format!("f16[{}, {cols}]", rows.text()),
             Type::Bf16(rows, cols) => format!("bf16[{}, {cols}]", rows.text()),
             Type::Kv(row, cols) => format!("{row}[T, {cols}]"),

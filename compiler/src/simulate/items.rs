@@ -107,8 +107,9 @@ fn items_of_step(compiled: &Compiled, step: &Step, rows: StepRows, machine: &Sim
         }
         Body::Panels { domain, input, routed, panels } => {
             let k = kernel.vals[*input].row.len();
+            let filled = panels.iter().map(|(.., terms)| *terms).sum::<usize>();
             let group = |rows: usize| {
-                let besides = panels.len() as f64 * model.gather(kernel.tiling, k, rows) / rows as f64;
+                let besides = filled as f64 * model.gather(kernel.tiling, k, rows) / rows as f64;
                 ItemGroup { items: rows as u64, besides, ..ItemGroup::default() }
             };
             let slots = |top_k: usize| machine.slot * (rows.tokens * top_k) as f64;

@@ -58,9 +58,8 @@ pub struct ModelShape {
     pub table: WeightFormat,
     /// The unembedding reads the embedding table.
     pub tied: bool,
-    /// Every n-th product with a dense matrix has an input that stays f32 in every preset; 0 means that none
-    /// has has.
-    pub f32_input_every: usize,
+    /// The rounding that is asked for the input of every n-th product with a dense matrix; of none where n is 0.
+    pub inputs: (Activations, usize),
     /// The choice of experts but for their number, with a bias or without.
     pub router: (RouterTopk, bool),
     /// The difference to any known model.
@@ -144,7 +143,7 @@ impl ModelShape {
             matrix: WeightFormat::Bf16,
             table: WeightFormat::Bf16,
             tied: false,
-            f32_input_every: 0,
+            inputs: (Activations::AsPreset, 0),
             router: (RouterTopk::new(2), false),
             norms: Norms::Rms,
             softcap: None,
@@ -224,7 +223,7 @@ impl ModelShape {
                 head_norms: rng.one_in(3),
                 ..Twist::default()
             },
-            f32_input_every: rng.pick(&[0, 0, 1, 2, 3, 5]),
+            inputs: (rng.pick(&[Activations::F32, Activations::Q8x2]), rng.pick(&[0, 0, 1, 2, 3, 5])),
             router: random_router(rng),
             norms: rng.pick(&[Norms::Rms, Norms::Rms, Norms::RmsPlusOne, Norms::RmsOfNoWeight, Norms::Layer]),
             softcap: rng.pick(&[None, None, Some(2.0)]),
@@ -479,11 +478,8 @@ impl Model<'_> {
     /// The roundings that presets may apply to the input of the next product.
     fn activations(&mut self) -> Activations {
         self.products += 1;
-        match self.shape.f32_input_every {
-            0 => Activations::AsPreset,
-            every if self.products.is_multiple_of(every) => Activations::F32,
-            _ => Activations::AsPreset,
-        }
+        let (asked, every) = self.shape.inputs;
+        if every > 0 && self.products.is_multiple_of(every) { asked } else { Activations::AsPreset }
     }
 
     fn vector(&mut self, name: &str, n: usize) -> TensorId {

@@ -1,7 +1,7 @@
 //! Weights on their way through panels of q8 rows: pairs of tiles, their chunks of k, what is decoded and
 //! what is fetched while a chunk is multiplied.
 
-use crate::body::tile_order::{place_of, tile_order};
+use crate::body::tile_order::{place_of, tile_pairs};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Mat, MatrixPart};
@@ -27,18 +27,17 @@ pub struct TilePair<'a> {
     pub chunk_blocks: usize,
 }
 
-/// The tiles of a part's item in the order of [`tile_order`]: matrix, bytes behind its first tile, bytes into
+/// The pairs of a part's item ([`tile_pairs`]). Of each tile: matrix, bytes behind its first tile, bytes into
 /// a row of results.
-fn item_tiles(part: &MatrixPart) -> Vec<(usize, usize, usize)> {
+fn item_pairs(part: &MatrixPart) -> Vec<Vec<(usize, usize, usize)>> {
     let place =
         |(mat, tile): (usize, usize)| (mat, tile * part.mats[mat].tile_stride, place_of(part, (mat, tile)));
-    tile_order(part).into_iter().map(place).collect()
+    tile_pairs(part).into_iter().map(|pair| pair.into_iter().map(place).collect()).collect()
 }
 
 /// Bytes between the results of each of an item's pairs, `None` for a tile alone.
 pub fn tile_gaps(part: &MatrixPart) -> Vec<Option<usize>> {
-    let gap = |pair: &[(usize, usize, usize)]| pair.get(1).map(|second| second.2 - pair[0].2);
-    item_tiles(part).chunks(2).map(gap).collect()
+    item_pairs(part).iter().map(|pair| pair.get(1).map(|second| second.2 - pair[0].2)).collect()
 }
 
 /// The micro-kernels that multiply an item's pairs and decode beside it, `tokens` rows at a time; none if
@@ -63,14 +62,14 @@ impl TilePair<'_> {
         weights: &[Value],
         chunk_blocks: impl Fn(&Mat) -> usize,
     ) -> Vec<TilePair<'a>> {
-        let pair = |pair: &[(usize, usize, usize)]| TilePair {
+        let pair = |pair: &Vec<(usize, usize, usize)>| TilePair {
             mat: &part.mats[pair[0].0],
             tiles: pair.iter().map(|(m, at, _)| e.add_imm(weights[*m], *at as i64)).collect(),
             offset: pair[0].2,
             gap: pair.get(1).map_or(0, |second| second.2 - pair[0].2),
             chunk_blocks: chunk_blocks(&part.mats[pair[0].0]),
         };
-        item_tiles(part).chunks(2).map(pair).collect()
+        item_pairs(part).iter().map(pair).collect()
     }
 
     /// Blocks of k.

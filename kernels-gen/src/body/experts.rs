@@ -175,7 +175,7 @@ fn each_dot(
         let results = cx.body_scratch(e, areas.results);
         let position = e.add(first, group_start);
         let rows = e.at(list, position, 8);
-        matmul::dots(e, cx, part, row_type, weights, rows, results, tokens, run);
+        matmul::dots(e, cx, part, row_type, weights, &[rows], results, tokens, run);
         let tokens = e.i64(tokens as i64);
         finish(e, position, results, tokens);
     });

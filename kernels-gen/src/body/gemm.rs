@@ -222,8 +222,8 @@ impl RowGroups {
     }
 }
 
-/// Results of an item for the `rows` rows of the panels at `panel`; `weights` are the addresses of its first
-/// tile in each matrix.
+/// Results of an item for `rows` rows; `panels` are the addresses of the panels of each of an input row's
+/// terms, `weights` those of its first tile in each matrix.
 ///
 /// Where micro-kernels can, the first group of rows decodes the first tile of the next chunk besides, the
 /// second group the second one: for that, there is room for two chunks. Without such micro-kernels every
@@ -234,7 +234,7 @@ pub fn item(
     areas: &GemmScratch,
     part: &MatrixPart,
     weights: &[Value],
-    (panel, rows): (Value, Value),
+    (panels, rows): (&[Value], Value),
 ) {
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
@@ -246,7 +246,7 @@ pub fn item(
         groups: RowGroups::of(e, rows),
         stride: e.i64(part.result_bytes() as i64),
         products: areas.products,
-        panel,
+        panels,
     };
     let zero = e.i64(0);
     // Where the chunk that is multiplied lies decoded, and the one after it.
@@ -284,7 +284,7 @@ struct GemmItem<'a> {
     /// Bytes of a row of results.
     stride: Value,
     products: DotStep,
-    panel: Value,
+    panels: &'a [Value],
 }
 
 /// A decoded chunk.
@@ -340,7 +340,7 @@ impl GemmItem<'_> {
         let lines = self.groups.share(e, lines);
         let (first, count) = pair.blocks_of(e, chunk.index);
         let panel_block = self.decoded(pair).panel().block;
-        let panel = e.at(self.panel, first, panel_block);
+        let panel = e.at(self.panels[pair.mat.term], first, panel_block);
         let row_bytes = self.part.result_bytes();
         for (first, end, row, size) in self.groups.runs(e) {
             let out = e.at(chunk.out, row, row_bytes);

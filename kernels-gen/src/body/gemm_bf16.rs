@@ -3,7 +3,7 @@
 //! around all of it.
 
 use crate::body::gemm::zero_ukernel;
-use crate::body::tile_order::{place_of, tile_order};
+use crate::body::tile_order::{place_of, tile_pairs};
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::MatrixPart;
@@ -47,10 +47,10 @@ struct Bf16Tile {
     place: usize,
 }
 
-/// An item's tiles in the order of [`tile_order`].
+/// An item's tiles in the order of [`tile_pairs`].
 fn tiles(part: &MatrixPart) -> Vec<Bf16Tile> {
     let tile = |(mat, index): (usize, usize)| Bf16Tile { mat, index, place: place_of(part, (mat, index)) };
-    tile_order(part).into_iter().map(tile).collect()
+    tile_pairs(part).into_iter().flatten().map(tile).collect()
 }
 
 /// The micro-kernel for a pair of tiles, or a single one.

@@ -117,17 +117,17 @@ fn as_bf16(e: &mut Emit, bytes: Value) -> [Value; 2] {
     })
 }
 
-/// Results of an item for the `rows` rows of the panels at `panel`; `weights` are the addresses of its first
-/// tile in each matrix.
+/// Results of an item for `rows` rows; `panels` are the addresses of the panels of each of an input row's
+/// terms, `weights` those of its first tile in each matrix.
 pub fn item(
     e: &mut Emit,
     cx: &Cx,
     areas: &TileGemmScratch,
     part: &MatrixPart,
     weights: &[Value],
-    (panel, rows): (Value, Value),
+    (panels, rows): (&[Value], Value),
 ) {
-    let item = TileGemmItem { cx, areas, part, panel };
+    let item = TileGemmItem { cx, areas, part, panels };
     let results = cx.body_scratch(e, areas.results);
     e.call(cx.ukernel(zero_ukernel(part)), &[results, rows]);
     let pairs = TilePair::of(e, part, weights, |_| CHUNK_BLOCKS);
@@ -158,7 +158,7 @@ struct TileGemmItem<'a> {
     cx: &'a Cx<'a>,
     areas: &'a TileGemmScratch,
     part: &'a MatrixPart,
-    panel: Value,
+    panels: &'a [Value],
 }
 
 impl TileGemmItem<'_> {
@@ -172,9 +172,9 @@ impl TileGemmItem<'_> {
         [decoded, out]: [Value; 2],
         (next, ahead): (&DecodeTask, &DecodeAhead),
     ) {
-        let TileGemmItem { cx, areas, part, panel } = *self;
+        let TileGemmItem { cx, areas, part, panels } = *self;
         let (first, count) = pair.blocks_of(e, index);
-        let panels = e.at(panel, first, element(pair.mat).panel_block());
+        let panels = e.at(panels[pair.mat.term], first, element(pair.mat).panel_block());
         let products = cx.body_scratch(e, areas.products);
         ahead.scales(e, cx);
         let BlockPlaces { scales, data } = next.places[0];

@@ -1,6 +1,7 @@
 //! Dense matrices: work items of some rows each are shared out among workers; each runs over all input rows.
 
 use crate::body::panels::{Panels, many_or_few, with_tiles};
+use crate::body::term_lists::TermLists;
 use crate::body::{epilogue, listed};
 use crate::cx::Cx;
 use crate::emit::Emit;
@@ -37,23 +38,19 @@ pub fn scratch_bytes(kernel: &Kernel, input: RowType, parts: &[MatrixPart]) -> u
 
 /// Token group sizes for an input type, descending.
 pub fn group_sizes(input: RowType) -> &'static [usize] {
-    MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))
+    MicroKernel::dot_tokens(input.is_q8())
 }
 
 pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel, domain: Domain, input: ValId, parts: &[MatrixPart]) {
     let row_type = cx.vals[input];
     let areas = areas(kernel, row_type, parts);
     let rows = cx.rows(e, domain);
-    let list = cx.list(e);
+    let lists = TermLists::new(cx, input, kernel.max_rows);
     let zero = e.i64(0);
-    e.for_range(zero, rows, 1, |e, row| {
-        let source = cx.row(e, input, row);
-        let entry = e.at(list, row, 8);
-        e.store(source, entry, 0);
-    });
-    let all = |e: &mut Emit| every_item(e, cx, row_type, parts, &areas, rows);
+    lists.fill(e, cx, (zero, rows));
+    let all = |e: &mut Emit| every_item(e, cx, (row_type, lists), parts, &areas, rows);
     let Some(part) = listed_part(domain, parts) else { return all(e) };
-    let tile = |e: &mut Emit, tile| run_by_dots(e, cx, row_type, &part, areas.results, rows, tile);
+    let tile = |e: &mut Emit, tile| run_by_dots(e, cx, (row_type, lists), &part, areas.results, rows, tile);
     listed::emit(e, cx, tile, all);
 }
 
@@ -61,16 +58,19 @@ pub fn emit(e: &mut Emit, cx: &Cx, kernel: &Kernel, domain: Domain, input: ValId
 fn every_item(
     e: &mut Emit,
     cx: &Cx,
-    row_type: RowType,
+    input: (RowType, TermLists),
     parts: &[MatrixPart],
     areas: &MatmulScratch,
     rows: Value,
 ) {
-    let (list, zero) = (cx.list(e), e.i64(0));
+    let zero = e.i64(0);
     for panels in &areas.panels {
         if let Some(own) = panels.own() {
             let first = panels.group(e, cx, zero);
-            own.rows(e, first, list, rows, (zero, rows));
+            for (term, panel) in panels.of_terms(e, first).into_iter().enumerate() {
+                let list = input.1.list(e, cx, term);
+                own.rows(e, panel, list, rows, (zero, rows));
+            }
         }
     }
     let total = parts.iter().map(MatrixPart::items).sum::<usize>();
@@ -78,7 +78,7 @@ fn every_item(
     cx.distribute_items(e, total, run_of_all(parts), |e, start, end| {
         let many = |e: &mut Emit, _: &Panels| many(e, cx, parts, &areas.panels, rows, (start, end));
         many_or_few(e, areas.panels.first(), rows, many, |e| {
-            few(e, cx, row_type, parts, areas.results, rows, (start, end));
+            few(e, cx, input, parts, areas.results, rows, (start, end));
         });
     });
 }
@@ -115,7 +115,7 @@ pub fn x4_ukernel(part: &MatrixPart, input: RowType, tokens: usize) -> Option<Mi
         2 if tiles == TILES_PER_CALL && part.interleaved => TileOrder::Pairs,
         _ => return None,
     };
-    let served = matches!(input, RowType::Q8(_)) && tokens <= X4_TOKENS;
+    let served = input.is_q8() && tokens <= X4_TOKENS && part.terms() == 1;
     (served && part.mats.iter().all(alike)).then_some(MicroKernel::DotQ8x4 { format, k, tokens, order })
 }
 
@@ -123,7 +123,7 @@ pub fn x4_ukernel(part: &MatrixPart, input: RowType, tokens: usize) -> Option<Mi
 fn few(
     e: &mut Emit,
     cx: &Cx,
-    input: RowType,
+    input: (RowType, TermLists),
     parts: &[MatrixPart],
     results: usize,
     rows: Value,
@@ -138,7 +138,7 @@ fn few(
 fn run_by_dots(
     e: &mut Emit,
     cx: &Cx,
-    input: RowType,
+    (input, lists): (RowType, TermLists),
     part: &MatrixPart,
     results: usize,
     rows: Value,
@@ -148,9 +148,8 @@ fn run_by_dots(
     epilogue::fetch_biases(e, cx, part, run, None);
     for_groups(e, cx, (part, input), rows, |e, group_start, tokens| {
         let results = cx.body_scratch(e, results);
-        let list = cx.list(e);
-        let rows_ptr = e.at(list, group_start, 8);
-        dots(e, cx, part, input, &weights, rows_ptr, results, tokens, run);
+        let rows: Vec<Value> = lists.all(e, cx).into_iter().map(|list| e.at(list, group_start, 8)).collect();
+        dots(e, cx, part, input, &weights, &rows, results, tokens, run);
         let tokens = e.i64(tokens as i64);
         epilogue::emit(e, cx, part, run, None, results, tokens, RowsOf::From(group_start));
     });
@@ -235,7 +234,8 @@ pub fn tile_bases(
         .collect()
 }
 
-/// Dot products of a run with `tokens` rows: `results[token][mat][column]`.
+/// Dot products of a run with `tokens` rows: `results[token][mat][column]`. `rows` are the addresses of their
+/// pointers in each term's list.
 #[allow(clippy::too_many_arguments)]
 pub fn dots(
     e: &mut Emit,
@@ -243,7 +243,7 @@ pub fn dots(
     part: &MatrixPart,
     input: RowType,
     weights: &[Value],
-    rows: Value,
+    rows: &[Value],
     results: Value,
     tokens: usize,
     run: ItemRun,
@@ -263,7 +263,7 @@ pub fn dots(
         let mut call = |(mat, base, at, out): (&Mat, Value, usize, usize), ukernel: Option<FuncRef>| {
             let ukernel = ukernel.unwrap_or_else(|| cx.ukernel(dot_ukernel(mat, input, tokens)));
             let (weights, out) = (e.add_imm(base, at as i64), e.add_imm(results, out as i64));
-            e.call(ukernel, &[weights, rows, out, stride]);
+            e.call(ukernel, &[weights, rows[mat.term], out, stride]);
         };
         match adjacent.filter(|_| tiles.len() == TILES_PER_CALL) {
             Some(ukernel) => call(tiles[0], Some(ukernel)),

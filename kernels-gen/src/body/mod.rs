@@ -20,6 +20,7 @@ mod matmul;
 mod panel_step;
 mod panels;
 mod shrink;
+mod term_lists;
 mod tile_order;
 mod work_sharing;
 
@@ -46,7 +47,7 @@ use std::mem::offset_of;
 /// elsewhere those for one tile do.
 pub fn ukernels(kernel: &Kernel, level: Level) -> Vec<MicroKernel> {
     let rows = |val: &ValId| kernel.vals[*val].row;
-    let q8 = |row: RowType| matches!(row, RowType::Q8(_));
+    let q8 = RowType::is_q8;
     let bf16 = |val: &ValId| matches!(kernel.vals[*val].row, RowType::Bf16(_));
     let mut ukernels = Vec::new();
     let row_ops = kernel.body.row_ops();
@@ -157,11 +158,17 @@ fn plan_scratch(kernel: &Kernel) -> (Vec<usize>, Scratch, ScratchLayout) {
     let row_ops = kernel.prologue.iter().chain(kernel.body.row_ops()).chain(epilogues);
     let len = |val: ValId| kernel.vals[val].row.len();
     let work = row_ops.map(|op| op.code().work_bytes(&len)).max().unwrap_or(0);
+    let lists = match &kernel.body {
+        Body::Matmul { input, .. } | Body::Panels { input, .. } => {
+            term_lists::lists_of(kernel.vals[*input].row)
+        }
+        _ => 1,
+    };
     // In the order of their places.
     let layout = ScratchLayout {
         work: scratch.take(work),
         linear_list: scratch.take(8),
-        list: scratch.take(kernel.max_rows * 8),
+        list: scratch.take(lists * kernel.max_rows * 8),
         body: scratch.used(),
     };
     let body = match &kernel.body {

@@ -2,6 +2,7 @@
 
 use crate::body::expert_groups::{ExpertRouting, GroupScratch, group};
 use crate::body::panels::PanelFill;
+use crate::body::term_lists::TermLists;
 use crate::cx::Cx;
 use crate::emit::Emit;
 use crate::kernel::{Domain, OperandId, Tiling, ValId};
@@ -23,23 +24,21 @@ pub fn emit(
     cx: &Cx,
     (domain, input): (Domain, ValId),
     routed: Option<(ValId, usize, usize)>,
-    panels: &[(OperandId, PanelKind)],
+    panels: &[(OperandId, PanelKind, usize)],
     (max_rows, tiling): (usize, Tiling),
 ) {
-    let fills: Vec<(OperandId, PanelFill)> = panels
-        .iter()
-        .map(|(operand, kind)| (*operand, PanelFill::new(*kind, cx.len(input), tiling)))
-        .collect();
+    let k = cx.len(input);
     let Some((routing, experts, top_k)) = routed else {
-        let (rows, list) = (cx.rows(e, domain), cx.list(e));
-        let share = cx.share(e, rows);
-        e.for_range(share.0, share.1, 1, |e, row| {
-            let (source, entry) = (cx.row(e, input, row), e.at(list, row, 8));
-            e.store(source, entry, 0);
-        });
-        for (operand, fill) in fills {
-            let panel = cx.operand(e, operand);
-            fill.rows(e, panel, list, rows, share);
+        let rows = cx.rows(e, domain);
+        let (lists, share) = (TermLists::new(cx, input, max_rows), cx.share(e, rows));
+        lists.fill(e, cx, share);
+        for (operand, kind, terms) in panels {
+            let (fill, panel) = (PanelFill::new(*kind, k, tiling), cx.operand(e, *operand));
+            for term in 0..*terms {
+                let offset = term * kind.most_groups(max_rows, 1) * fill.group_bytes();
+                let (panel, list) = (e.add_imm(panel, offset as i64), lists.list(e, cx, term));
+                fill.rows(e, panel, list, rows, share);
+            }
         }
         return;
     };
@@ -48,7 +47,8 @@ pub fn emit(
     let input_slots = matches!(domain, Domain::Slots(_));
     let slots = cx.rows(e, Domain::Slots(top_k));
     let share = cx.share(e, slots);
-    for (operand, fill) in fills {
+    for (operand, kind, _) in panels {
+        let (operand, fill) = (*operand, PanelFill::new(*kind, k, tiling));
         let groups = group(e, cx, routed, &areas, (input, input_slots), fill.group_rows());
         let base = cx.operand(e, operand);
         groups.fill(e, cx, fill, base, share);

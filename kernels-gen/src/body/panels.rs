@@ -20,6 +20,8 @@ pub struct Panels {
     /// Elements of a row.
     k: usize,
     home: PanelHome,
+    /// Rows of q8 of each input row that there are panels of, and bytes from one's panels to the next's.
+    terms: (usize, usize),
     areas: PanelAreas,
     /// Parts of the run.
     pub parts: usize,
@@ -63,6 +65,7 @@ impl Panels {
         let one = |(index, run): (usize, PanelRun)| Panels {
             kind: run.kind,
             k: run.k,
+            terms: (run.terms, run.bytes / run.terms),
             home: match kernel.panels.get(index) {
                 Some(operand) => PanelHome::Operand(*operand),
                 None => PanelHome::Scratch(scratch.take(run.bytes)),
@@ -89,6 +92,12 @@ impl Panels {
         }
     }
 
+    /// Addresses of the panels of each of an input row's terms, the first of which are at `first`.
+    pub fn of_terms(&self, e: &mut Emit, first: Value) -> Vec<Value> {
+        let (terms, bytes) = self.terms;
+        (0..terms).map(|term| e.add_imm(first, (term * bytes) as i64)).collect()
+    }
+
     /// Address of group number `group`.
     pub fn group(&self, e: &mut Emit, cx: &Cx, group: Value) -> Value {
         let base = match self.home {
@@ -107,7 +116,8 @@ impl Panels {
         }
     }
 
-    /// Results of an item for the `count` rows whose first group lies at `panel`.
+    /// Results of an item for the `count` rows whose first group lies at `panel`; of rows of several terms at
+    /// the first one's.
     pub fn item(
         &self,
         e: &mut Emit,
@@ -116,10 +126,11 @@ impl Panels {
         weights: &[Value],
         (panel, count): (Value, Value),
     ) {
+        let panels = self.of_terms(e, panel);
         match &self.areas {
-            PanelAreas::Q8(areas) => gemm::item(e, cx, areas, part, weights, (panel, count)),
+            PanelAreas::Q8(areas) => gemm::item(e, cx, areas, part, weights, (&panels, count)),
             PanelAreas::Bf16(areas) => gemm_bf16::item(e, cx, areas, part, weights, (panel, count)),
-            PanelAreas::Tiles(areas) => gemm_tiles::item(e, cx, areas, part, weights, (panel, count)),
+            PanelAreas::Tiles(areas) => gemm_tiles::item(e, cx, areas, part, weights, (&panels, count)),
         }
     }
 }

@@ -96,7 +96,7 @@ impl KernelChecker<'_> {
                 self.lists(kernel.max_rows, rows)?;
                 let input = self.row(*input)?;
                 self.ensure(!parts.is_empty(), || "no matrices".to_owned())?;
-                self.ensure(matches!(input, RowType::F32(_) | RowType::Q8(_)), || {
+                self.ensure(matches!(input, RowType::F32(_)) || input.is_q8(), || {
                     format!("its input is {input:?}, expected f32 or q8")
                 })?;
                 for (index, part) in parts.iter().enumerate() {
@@ -104,7 +104,8 @@ impl KernelChecker<'_> {
                     self.part(kernel, part, input, None)?;
                     self.epilogue(part, rows, None)?;
                 }
-                self.filled_panels(kernel, input, parts.iter().map(|part| part.mats[0].format), 1)
+                let matrices = parts.iter().map(|part| (part.mats[0].format, part.terms()));
+                self.filled_panels(kernel, input, matrices, 1)
             }
             Body::Panels { domain, input, routed, panels } => {
                 "panels".clone_into(&mut self.place);
@@ -131,9 +132,13 @@ impl KernelChecker<'_> {
                         1
                     }
                 };
-                panels
-                    .iter()
-                    .try_for_each(|(operand, kind)| self.panels(kernel, *operand, *kind, *input, experts))
+                for (operand, kind, terms) in panels {
+                    self.ensure((1..=2).contains(terms) && (*terms == 1 || routed.is_none()), || {
+                        format!("panels of {terms} rows of q8 for each row")
+                    })?;
+                    self.panels(kernel, *operand, (*kind, *terms), *input, experts)?;
+                }
+                Ok(())
             }
             Body::Experts { input, input_slots, routing, experts, top_k, part, even_rows } => {
                 "experts".clone_into(&mut self.place);
@@ -143,7 +148,7 @@ impl KernelChecker<'_> {
                     format!("items as long as with one row up to {even_rows} rows")
                 })?;
                 self.part(kernel, part, rows, Some(routed))?;
-                self.filled_panels(kernel, rows, [part.mats[0].format], *experts)?;
+                self.filled_panels(kernel, rows, [(part.mats[0].format, 1)], *experts)?;
                 self.epilogue(part, CountedRows::Slots(*top_k), Some(routed))
             }
             Body::ExpertDown { input, routing, experts, top_k, mat, rows_per_item, residual, out } => {
@@ -152,7 +157,7 @@ impl KernelChecker<'_> {
                 let input = self.routed_input(kernel, *input, true, routed)?;
                 let part = MatrixPart::down(mat, *rows_per_item);
                 self.part(kernel, &part, input, Some(routed))?;
-                self.filled_panels(kernel, input, [mat.format], *experts)?;
+                self.filled_panels(kernel, input, [(mat.format, 1)], *experts)?;
                 self.adapter(mat, CountedRows::Slots(*top_k), *experts)?;
                 if let Some(residual) = residual {
                     self.reads(*residual, RowType::F32(mat.n), CountedRows::Tokens)?;
@@ -181,24 +186,20 @@ impl KernelChecker<'_> {
         &mut self,
         kernel: &Kernel,
         input: RowType,
-        formats: impl IntoIterator<Item = WeightFormat>,
+        matrices: impl IntoIterator<Item = (WeightFormat, usize)>,
         experts: usize,
     ) -> Checked {
         if kernel.panels.is_empty() {
             return Ok(());
         }
-        let mut kinds: Vec<_> =
-            formats.into_iter().filter_map(|format| kernel.tiling.panels(input, format)).collect();
-        kinds.dedup();
+        let kind = |(format, terms)| Some((kernel.tiling.panels(input, format)?, terms));
+        let kinds = one_after_the_other(matrices.into_iter().filter_map(kind));
         self.ensure(kinds.len() == kernel.panels.len(), || {
             format!("{} buffers of panels, expected {}", kernel.panels.len(), kinds.len())
         })?;
-        kernel.panels.iter().zip(kinds).try_for_each(|(operand, kind)| {
-            self.panel_buffer(
-                *operand,
-                panel_bytes(kind, input.len(), kernel.max_rows, experts),
-                RowAccess::Read,
-            )
+        kernel.panels.iter().zip(kinds).try_for_each(|(operand, (kind, terms))| {
+            let bytes = terms * panel_bytes(kind, input.len(), kernel.max_rows, experts);
+            self.panel_buffer(*operand, bytes, RowAccess::Read)
         })
     }
 
@@ -207,17 +208,17 @@ impl KernelChecker<'_> {
         &mut self,
         kernel: &Kernel,
         operand: OperandId,
-        kind: PanelKind,
+        (kind, terms): (PanelKind, usize),
         input: ValId,
         experts: usize,
     ) -> Checked {
         let row = self.row(input)?;
         let fits = match kind {
             PanelKind::Bf16 => matches!(row, RowType::Bf16(_)),
-            PanelKind::Q8 { .. } | PanelKind::Tiles(_) => matches!(row, RowType::Q8(_)),
+            PanelKind::Q8 { .. } | PanelKind::Tiles(_) => (terms..=2).contains(&row.q8_terms()),
         };
         self.ensure(fits, || format!("panels of {} made of {row:?}", kind.name()))?;
-        let bytes = panel_bytes(kind, row.len(), kernel.max_rows, experts);
+        let bytes = terms * panel_bytes(kind, row.len(), kernel.max_rows, experts);
         self.panel_buffer(operand, bytes, RowAccess::Write)
     }
 
@@ -281,12 +282,12 @@ impl KernelChecker<'_> {
         match tiling {
             Tiling::Dot => self.ensure(!bf16, || "bf16 rows by dots".to_owned()),
             Tiling::Gemm { least_rows, .. } => {
-                let legal = least_rows > 0 && alike && matches!(input, RowType::Q8(_) | RowType::Bf16(_));
+                let legal = least_rows > 0 && alike && (bf16 || input.is_q8());
                 self.ensure(legal, || format!("panels of {input:?}, or of several formats at once"))
             }
             Tiling::Tiles { least_rows } => {
                 let served = part.mats.iter().all(|mat| TileElement::serves(mat.format));
-                let legal = least_rows > 0 && alike && served && matches!(input, RowType::Q8(_));
+                let legal = least_rows > 0 && alike && served && input.is_q8();
                 self.ensure(legal, || format!("tiles of {input:?}, or of several formats at once"))
             }
         }
@@ -336,4 +337,18 @@ impl KernelChecker<'_> {
         }
         Ok(())
     }
+}
+
+/// Kinds of panels in turn, each once for neighbours of it, with the most rows of q8 that one of them takes.
+pub(super) fn one_after_the_other(
+    kinds: impl Iterator<Item = (PanelKind, usize)>,
+) -> Vec<(PanelKind, usize)> {
+    let mut runs: Vec<(PanelKind, usize)> = Vec::new();
+    for (kind, terms) in kinds {
+        match runs.last_mut() {
+            Some((last, most)) if *last == kind => *most = terms.max(*most),
+            _ => runs.push((kind, terms)),
+        }
+    }
+    runs
 }

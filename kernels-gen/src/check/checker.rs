@@ -110,7 +110,7 @@ impl<'k> KernelChecker<'k> {
                 (head, limit::WIDTH, head)
             }
             RowType::Kv(..) => (1, limit::WIDTH, 1),
-            RowType::Q8(_) | RowType::Bf16(_) => (32, limit::WIDTH, 32),
+            RowType::Q8(_) | RowType::Q8x2(_) | RowType::Bf16(_) => (32, limit::WIDTH, 32),
             RowType::Routing(_) => (1, limit::TOP_K, 1),
         };
         let n = row.len();

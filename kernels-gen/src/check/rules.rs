@@ -64,12 +64,15 @@ impl KernelChecker<'_> {
         })?;
         let served = match input {
             RowType::F32(_) => true,
-            RowType::Q8(_) => mat.format.is_blocked(),
+            RowType::Q8(_) | RowType::Q8x2(_) => mat.format.is_blocked(),
             RowType::Bf16(_) => mat.format == WeightFormat::Mxfp4,
             RowType::F16(_) | RowType::Kv(..) | RowType::Routing(_) => false,
         };
         self.ensure(served && k.is_multiple_of(mat.format.descriptor().columns()), || {
             format!("{} times {input:?}", mat.format.name())
+        })?;
+        self.ensure(mat.term < input.q8_terms().max(1), || {
+            format!("row number {} of q8 of {input:?}", mat.term)
         })?;
         let tile = mat.format.tile(k).bytes();
         let tiles = n.div_ceil(TILE_ROWS);

@@ -1,5 +1,6 @@
 //! Scratch: what a body keeps there, counted from the description, against what the generator takes for it.
 
+use super::bodies::one_after_the_other;
 use super::checker::{Checked, KernelChecker};
 use crate::body;
 use crate::kernel::{
@@ -37,9 +38,12 @@ impl KernelChecker<'_> {
         let of_body = match &kernel.body {
             Body::Rows { .. } | Body::Shrink { .. } => 0,
             Body::Matmul { input, parts, .. } => {
-                rows * POINTER + products(kernel, parts, kernel.vals[*input].row, 1)
+                let lists = kernel.vals[*input].row.q8_terms().max(1);
+                lists * rows * POINTER + products(kernel, parts, kernel.vals[*input].row, 1)
             }
-            Body::Panels { routed: None, .. } => rows * POINTER,
+            Body::Panels { routed: None, input, .. } => {
+                kernel.vals[*input].row.q8_terms().max(1) * rows * POINTER
+            }
             Body::Panels { routed: Some((_, experts, _)), .. } => sorted(*experts, rows),
             Body::Experts { input, experts, part, .. } => {
                 let part = std::slice::from_ref(part);
@@ -68,12 +72,12 @@ fn products(kernel: &Kernel, parts: &[MatrixPart], input: RowType, experts: usiz
     let (rows, tiling) = (kernel.max_rows, kernel.tiling);
     let result_bytes = |part: &MatrixPart| part.mats.len() * part.rows_per_item * 4;
     let most = |bytes: &dyn Fn(&MatrixPart) -> usize| parts.iter().map(bytes).max().unwrap_or(0);
-    let tokens = MicroKernel::dot_tokens(matches!(input, RowType::Q8(_)))[0];
-    let mut kinds: Vec<_> =
-        parts.iter().filter_map(|part| tiling.panels(input, part.mats[0].format)).collect();
-    kinds.dedup();
+    let tokens = MicroKernel::dot_tokens(input.is_q8())[0];
+    let kind = |part: &MatrixPart| Some((tiling.panels(input, part.mats[0].format)?, part.terms()));
+    let kinds = one_after_the_other(parts.iter().filter_map(kind));
     let own = if kernel.panels.is_empty() { &kinds[..] } else { &[] };
-    let panels: usize = own.iter().map(|kind| panel_bytes(*kind, input.len(), rows, experts)).sum();
+    let panels: usize =
+        own.iter().map(|(kind, terms)| terms * panel_bytes(*kind, input.len(), rows, experts)).sum();
     let dots = tokens * most(&|part| result_bytes(part) * together(part));
     let of_products = match (input, tiling) {
         (RowType::Bf16(_), _) => 2 * BF16_TILE + rows.next_multiple_of(BF16_GROUP) * most(&result_bytes),

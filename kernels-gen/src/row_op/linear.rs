@@ -82,7 +82,7 @@ impl RowOpCode for LinearRow {
 pub(crate) fn dot_ukernel(mat: &Mat, input: RowType, tokens: usize) -> MicroKernel {
     let (format, k) = (mat.format, mat.k);
     match input {
-        RowType::Q8(_) => MicroKernel::DotQ8 { format, k, tokens },
+        RowType::Q8(_) | RowType::Q8x2(_) => MicroKernel::DotQ8 { format, k, tokens },
         _ => MicroKernel::DotF32 { format, k, tokens },
     }
 }

@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use super::{bf16, kv, quantize};
+use kernmill_plan::format::Q8Row;
 use kernmill_plan::kv::KvRow;
 
 /// f32 to fewer bits.
@@ -20,6 +21,8 @@ pub struct RoundRow<V = ValId> {
 pub enum RoundTo {
     /// Blocks of q8.
     Q8,
+    /// Blocks of q8, and blocks of q8 of what those leave.
+    Q8x2,
     /// bf16.
     Bf16,
     /// A format of the KV cache.
@@ -29,7 +32,7 @@ pub enum RoundTo {
 impl<V> RoundRow<V> {
     pub(super) fn facts(&self) -> RowOpFacts<'_, V> {
         let (name, is_by_blocks) = match self.to {
-            RoundTo::Q8 => ("quantize_q8", true),
+            RoundTo::Q8 | RoundTo::Q8x2 => ("quantize_q8", true),
             RoundTo::Bf16 => ("bf16_cast", true),
             RoundTo::Kv(_) => ("kv_cast", false),
         };
@@ -49,6 +52,12 @@ impl RowOpCode for RoundRow {
             (RoundTo::Q8, _) => {
                 site.groups(check, n, BLOCK)?;
                 RowType::Q8(n)
+            }
+            (RoundTo::Q8x2, _) => {
+                site.groups(check, n, BLOCK)?;
+                // What the first blocks leave.
+                check.keeps(BLOCK * 4);
+                RowType::Q8x2(n)
             }
             (RoundTo::Bf16, _) => {
                 site.groups(check, n, 2 * VECTOR)?;
@@ -73,7 +82,8 @@ impl RowOpCode for RoundRow {
     }
 
     fn ukernels(&self, _: &[RowType], _: Option<ItemShape>) -> Vec<MicroKernel> {
-        (self.to == RoundTo::Q8).then_some(MicroKernel::Quantize).into_iter().collect()
+        let is_q8 = matches!(self.to, RoundTo::Q8 | RoundTo::Q8x2);
+        is_q8.then_some(MicroKernel::Quantize).into_iter().collect()
     }
 
     fn emit(&self, e: &mut Emit, cx: &Cx, site: &OpSite) {
@@ -82,6 +92,12 @@ impl RowOpCode for RoundRow {
             RoundTo::Q8 => {
                 let out = site.q8_part(e, cx, self.out);
                 quantize::emit(e, cx, x, out, n);
+            }
+            RoundTo::Q8x2 => {
+                let first = site.q8_part(e, cx, self.out);
+                let second = first.behind(e, Q8Row { k: cx.len(self.out) }.stride());
+                quantize::emit(e, cx, x, first, n);
+                quantize::emit_rest(e, cx, x, (first, second), n);
             }
             RoundTo::Bf16 => {
                 let out = site.part(e, cx, self.out, 2);
@@ -93,5 +109,9 @@ impl RowOpCode for RoundRow {
                 kv::cast(e, x, out, n, to);
             }
         }
+    }
+
+    fn work_bytes(&self, _: &dyn Fn(ValId) -> usize) -> usize {
+        if self.to == RoundTo::Q8x2 { BLOCK * 4 } else { 0 }
     }
 }

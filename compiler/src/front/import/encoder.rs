@@ -2,6 +2,7 @@
 
 use super::config::{ModelConfig, bad, unsupported};
 use super::error::Result;
+use super::nodes::IN_TWO_TERMS;
 use super::writer::{TomlWriter, quote};
 
 /// Tensors of an encoder: names in the spec, in checkpoints and in GGUF files, and dims.
@@ -158,7 +159,7 @@ impl EncoderModel {
         w.nodes(&[
             linear("q", "x"),
             linear("k", "x"),
-            linear("v", "x"),
+            linear("v", "x") + IN_TWO_TERMS,
             "out = \"attn\", op = \"attention\", q = \"q\", k = \"k\", v = \"v\", heads = \"heads\", \
              kv_heads = \"heads\", causal = false"
                 .into(),

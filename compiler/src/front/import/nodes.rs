@@ -39,7 +39,7 @@ impl DecoderModel {
         w.section("layer", &comment);
         w.keys(&[("count", quote("layers")), ("carry", format!("{{ x = \"{out}_residual\" }}"))]);
         w.nodes(&self.layer(file));
-        self.values(&mut w);
+        self.values(&mut w, config.require_whole(&["num_hidden_layers"])? as usize, file);
         let (before, after) = in_layer(self);
         w.section("layer.tensors", file.layer_comment(self));
         w.keys(&file.texts(&[before, after].concat()));
@@ -102,7 +102,7 @@ impl DecoderModel {
     }
 
     fn layer(&self, file: &dyn ModelTensors) -> Vec<String> {
-        let mut nodes = self.attention();
+        let mut nodes = self.attention(file);
         let entry = format!("{}_in", self.mlp_name());
         let input = match self.norms {
             NormPlaces::After => "attn_residual",
@@ -132,7 +132,7 @@ impl DecoderModel {
         vec![("dense", dense, of_mlp(self)), ("experts", experts, of_experts(self, mixture))]
     }
 
-    fn attention(&self) -> Vec<String> {
+    fn attention(&self, file: &dyn ModelTensors) -> Vec<String> {
         let mut nodes = Vec::new();
         let input = match self.norms {
             NormPlaces::After => "x",
@@ -141,7 +141,9 @@ impl DecoderModel {
                 "attn_in"
             }
         };
-        nodes.extend(["q", "k", "v"].map(|out| linear(out, input, self.qkv_bias)));
+        nodes.extend(["q", "k"].map(|out| linear(out, input, self.qkv_bias)));
+        let twice = when(self.mixture.is_none() && file.is_in_blocks("v"), IN_TWO_TERMS);
+        nodes.push(linear("v", input, self.qkv_bias) + twice);
         let mut normed = |heads: &str| {
             if self.head_norms == HeadNorms::None {
                 return heads.to_owned();
@@ -196,8 +198,13 @@ impl DecoderModel {
     /// Gate, up, activation and down, from `input`, added to `residual`.
     fn mlp(&self, nodes: &mut Vec<String>, input: &str, residual: &str, file: &dyn ModelTensors) {
         let mlp = |out: &'static str, input: &str| {
-            let stays = when(file.is_in_blocks(out), ", activations = \"f32_in_last_layer\"");
-            linear(out, input, self.mlp_bias) + stays
+            let more = match (file.is_in_blocks(out), &self.mixture, out) {
+                (false, ..) => "",
+                (true, None, "down") => ", activations = \"down_input\"",
+                (true, None, _) => ", activations = \"mlp_input\"",
+                (true, Some(_), _) => ", activations = \"f32_in_last_layer\"",
+            };
+            linear(out, input, self.mlp_bias) + more
         };
         let activation = &self.activation;
         nodes.extend([
@@ -256,8 +263,8 @@ impl DecoderModel {
         }
     }
 
-    /// Values by layer: windows, RoPEs, and the kinds of MLP.
-    fn values(&self, w: &mut TomlWriter) {
+    /// Values by layer: windows, RoPEs, roundings, and the kinds of MLP.
+    fn values(&self, w: &mut TomlWriter, layers: usize, file: &dyn ModelTensors) {
         let mut values = Vec::new();
         let mut says = Vec::new();
         if let Windows::ByLayer(slides, _) = &self.windows {
@@ -273,6 +280,21 @@ impl DecoderModel {
             let word = |&dense: &bool| if dense { "dense" } else { "experts" };
             says.push("one MLP, or experts");
             values.push(("mlp", per_layer(&mixture.dense.iter().map(word).collect::<Vec<_>>())));
+        }
+        // docs/dev/numerics.md says why these layers.
+        let in_two_terms = |last: usize| {
+            let word = |layer| if layer + last < layers { "preset" } else { "q8x2" };
+            per_layer(&(0..layers).map(word).collect::<Vec<_>>())
+        };
+        let kept = |modules: &[&str]| {
+            self.mixture.is_none() && modules.iter().any(|module| file.is_in_blocks(module))
+        };
+        if kept(&["gate", "up"]) {
+            says.push("8 bits of an MLP's inputs, or twice 8");
+            values.push(("mlp_input", in_two_terms(1)));
+        }
+        if kept(&["down"]) {
+            values.push(("down_input", in_two_terms(layers.div_ceil(2))));
         }
         if !values.is_empty() {
             w.section("layer.values", &format!("By layer: {}.", says.join("; ")));
@@ -293,6 +315,9 @@ impl DecoderModel {
         nodes
     }
 }
+
+/// What keeps more of a product's input than 8 bits, at twice the arithmetic.
+pub(super) const IN_TWO_TERMS: &str = ", activations = \"q8x2\"";
 
 fn norm(out: &str, input: &str, weight: &str) -> String {
     format!(

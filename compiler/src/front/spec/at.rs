@@ -6,6 +6,7 @@ use super::scope::{FULL, NameScope, inner_span};
 use super::{NodeArg, NodeDef, Result, ScalarText, Spanned, SpecError};
 use crate::ir::expr;
 use crate::ir::ops::SpecNode;
+use crate::ir::ops::keys::ParamKind;
 use crate::ir::{Activations, Graph, Node, NodeId, Op, Role, TensorId, Type, ValueId};
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_plan::kv::LayerKind;
@@ -116,15 +117,28 @@ impl SpecNode for LoweredNode<'_, '_> {
         if !self.has("activations") {
             return Ok(Activations::AsPreset);
         }
-        let word = self.text("activations").value;
-        if word == "f32_in_last_layer" && self.scope.layer.is_none() {
-            let message = "a node outside of the layers is in none of them";
-            return Err(self.error_at("activations", message, "expected \"preset\" or \"f32\"".into()));
+        const IN_LAST_LAYER: &str = "f32_in_last_layer";
+        let text = self.text("activations").value;
+        let word = self.scope.name_of(&text);
+        if let Some(activations) = Activations::of(word) {
+            return Ok(activations);
         }
-        Ok(match word == "f32" || word == "f32_in_last_layer" && self.scope.in_last_layer {
-            true => Activations::F32,
-            false => Activations::AsPreset,
-        })
+        let (message, label) = match (word, self.scope.layer) {
+            (IN_LAST_LAYER, Some(_)) => {
+                let last = self.scope.in_last_layer;
+                return Ok(if last { Activations::F32 } else { Activations::AsPreset });
+            }
+            (IN_LAST_LAYER, None) => (
+                "a node outside of the layers is in none of them".to_owned(),
+                "expected \"preset\", \"f32\" or \"q8x2\"".to_owned(),
+            ),
+            _ => (
+                format!("unknown activations `{word}`"),
+                format!("expected {}", ParamKind::Rounding.expected()),
+            ),
+        };
+        let words = Activations::ALL.map(Activations::name).into_iter().chain([IN_LAST_LAYER]);
+        Err(self.error_at("activations", &message, label).near(word, words))
     }
 
     fn next_attention(&mut self, shape: [usize; 3], causal: bool) -> Result<u32> {

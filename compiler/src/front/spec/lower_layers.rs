@@ -5,7 +5,7 @@ use super::scope::{FULL, LayerValue, NONE, NameScope};
 use super::{
     BlockUse, LayerDef, LayerNode, Result, Scalar, ScalarText, Spanned, SpecError, TensorDef, TensorFormat,
 };
-use crate::ir::ValueId;
+use crate::ir::{Activations, ValueId};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -173,8 +173,10 @@ fn layer_value<'a>(outer: &NameScope<'a>, item: &'a Scalar) -> Result<LayerValue
     let ScalarText::Expr(text) = &item.value else {
         return Ok(LayerValue { number: Some(outer.evaluate(item)?), name: None });
     };
-    let name = Some(text.as_str())
-        .filter(|name| [FULL, NONE].contains(name) || spec.has_rope(name) || spec.block(name).is_some());
+    let name = Some(text.as_str()).filter(|name| {
+        let is_word = [FULL, NONE].contains(name) || Activations::of(name).is_some();
+        is_word || spec.has_rope(name) || spec.block(name).is_some()
+    });
     if name.is_some_and(|name| name == FULL || !is_dim(name)) {
         return Ok(LayerValue { number: None, name });
     }

@@ -107,9 +107,11 @@ fn args(
             }
             ParamKind::OneOf(words) => NodeArg::Text(key_word(source, item, words)?),
             ParamKind::Flag => NodeArg::Text(boolean(source, item)?.to_string()),
-            ParamKind::Value | ParamKind::Tensor | ParamKind::Rope | ParamKind::Expr => {
-                NodeArg::Text(string(source, item)?.value)
-            }
+            ParamKind::Value
+            | ParamKind::Tensor
+            | ParamKind::Rope
+            | ParamKind::Rounding
+            | ParamKind::Expr => NodeArg::Text(string(source, item)?.value),
         };
         args.insert(param.name, Spanned { value, span: item.span() });
     }

@@ -368,15 +368,16 @@ fn hostile_specs_do_not_panic() {
 }
 
 #[test]
-fn inputs_stay_f32_where_the_spec_says_so() {
-    let f32_products = |text: &str| -> Vec<String> {
+fn inputs_are_rounded_as_the_spec_says() {
+    let products = |text: &str, activations: Activations| -> Vec<String> {
         let graph = graph(text).unwrap();
         let kept = graph
             .nodes
             .iter()
-            .filter(|node| node.op.matmul().is_some_and(|op| op.x == Factor::F32(Activations::F32)));
+            .filter(|node| node.op.matmul().is_some_and(|op| op.x == Factor::F32(activations)));
         kept.map(|node| graph.value(node.output).name.clone()).collect()
     };
+    let f32_products = |text: &str| products(text, Activations::F32);
     assert_eq!(f32_products(RIGHT), Vec::<String>::new());
     let said = |of: &str, word: &str| RIGHT.replacen(of, &format!("{of}, activations = \"{word}\""), 1);
     let (q, head) = (r#"weight = "q""#, r#"weight = "head""#);
@@ -384,6 +385,16 @@ fn inputs_stay_f32_where_the_spec_says_so() {
     assert_eq!(f32_products(&said(q, "f32")), ["layers.0.q", "layers.1.q", "layers.2.q"]);
     assert_eq!(f32_products(&said(q, "f32_in_last_layer")), ["layers.2.q"]);
     assert_eq!(f32_products(&said(head, "f32")), ["logits"]);
+    assert_eq!(products(&said(q, "q8x2"), Activations::Q8x2), ["layers.0.q", "layers.1.q", "layers.2.q"]);
+    let by_layer = said(q, "kept").replacen(
+        "[layer.values]",
+        "[layer.values]\nkept = { list = [\"f32\", \"preset\", \"q8x2\"] }",
+        1,
+    );
+    assert_eq!(f32_products(&by_layer), ["layers.0.q"]);
+    assert_eq!(products(&by_layer, Activations::Q8x2), ["layers.2.q"]);
+    let error = graph(&by_layer.replacen("\"q8x2\"]", "\"full\"]", 1)).unwrap_err();
+    assert!(error.excerpt(false).contains("unknown activations `full`"), "{}", error.excerpt(false));
     for (of, word, expected) in [
         (q, "f16", "unknown activations `f16`"),
         (q, "f32_in_last_layers", "did you mean `f32_in_last_layer`?"),

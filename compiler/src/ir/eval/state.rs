@@ -5,6 +5,7 @@ use super::lora::LoraTargetAdapter;
 use super::weights::BlockData;
 use crate::ir::{Graph, LoraTargetNode, TensorId, ValueId};
 use kernmill_plan::abi::ChosenExpert;
+use kernmill_plan::format::BLOCK;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -105,11 +106,16 @@ impl OpState {
         self.graph.value(value).ty.cols()
     }
 
+    /// Integers of a row in q8, of all its terms.
+    pub fn q8_row(&self, value: ValueId) -> usize {
+        self.cols(value) * self.graph.value(value).ty.q8_terms()
+    }
+
     /// Rows of a value that has been computed.
     pub fn rows(&self, value: ValueId) -> usize {
         match &self.values[value.0 as usize] {
             Some(Data::F32(x)) => x.len() / self.cols(value),
-            Some(Data::Q8 { q, .. }) => q.len() / self.cols(value),
+            Some(Data::Q8 { scales, .. }) => scales.len() * BLOCK / self.q8_row(value),
             _ => 0,
         }
     }

@@ -141,7 +141,7 @@ impl Input {
         match found {
             Type::TokenIds => self == Input::Ids,
             Type::F32(..) => matches!(self, Input::F32 | Input::Cached),
-            Type::Q8(..) => self == Input::Q8,
+            Type::Q8(..) | Type::Q8x2(..) => self == Input::Q8,
             Type::F16(..) | Type::Kv(..) => self == Input::Cached,
             Type::Bf16(..) => self == Input::Bf16,
             Type::Routing(_) => self == Input::Routing,

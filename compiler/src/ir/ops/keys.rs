@@ -20,6 +20,8 @@ pub enum ParamKind {
     Window,
     /// Name of a `[rope.NAME]`.
     Rope,
+    /// The rounding of a product's input ([`Activations`]), or a per-layer value that says one.
+    Rounding,
     /// An elementwise expression.
     Expr,
     /// One of a few words.
@@ -47,15 +49,33 @@ pub enum Activations {
     AsPreset,
     /// The preset leaves the input in f32, unless the matrix has 4 bits.
     F32,
+    /// A preset that rounds to q8 rounds the input twice, unless the matrix has 4 bits: what q8 leaves is
+    /// rounded to q8 too.
+    Q8x2,
 }
 
-/// Names for the treatment of a product's input: rounded as the preset rounds all, f32, or f32 in the last
-/// layer alone.
-pub static ACTIVATIONS: KeyWords = KeyWords {
-    what: "activations",
-    words: &["preset", "f32", "f32_in_last_layer"],
-    expected: "\"preset\", \"f32\" or \"f32_in_last_layer\"",
-};
+impl Activations {
+    /// The word for it in specs and graphs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activations::AsPreset => "preset",
+            Activations::F32 => "f32",
+            Activations::Q8x2 => "q8x2",
+        }
+    }
+
+    /// All of them.
+    pub const ALL: [Activations; 3] = [Activations::AsPreset, Activations::F32, Activations::Q8x2];
+
+    /// The treatment of that name.
+    pub fn of(name: &str) -> Option<Activations> {
+        Activations::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// The words for roundings as advice to a reader.
+const ROUNDINGS_EXPECTED: &str =
+    "\"preset\", \"f32\", \"f32_in_last_layer\", \"q8x2\", or a per-layer value that says one";
 
 /// The rows of a text that make its vector.
 pub static POOLINGS: KeyWords =
@@ -72,6 +92,7 @@ impl ParamKind {
             Number => "a number or an expression over dims",
             Window => "a number, an expression over dims, or \"full\"",
             Rope => "the name of a [rope.NAME] section",
+            Rounding => ROUNDINGS_EXPECTED,
             Expr => "an elementwise expression",
             OneOf(words) => words.expected,
             Flag => "true or false",
@@ -106,7 +127,7 @@ impl OpInfo {
     /// Whether the key holds names or an expression, which have a meaning where they stand.
     pub fn names(&self, key: &str) -> bool {
         let kind = self.params.iter().find(|param| param.name == key).map(|param| param.kind);
-        !matches!(kind, Some(OneOf(_) | Flag))
+        !matches!(kind, Some(OneOf(_) | Rounding | Flag))
     }
 }
 
@@ -120,16 +141,12 @@ pub const fn optional(name: &'static str, kind: ParamKind) -> NodeKey {
     NodeKey { name, kind, required: false }
 }
 
-use ParamKind::{Expr, Flag, Number, OneOf, Rope, Tensor, Tensors, Value, Values, Window};
+use ParamKind::{Expr, Flag, Number, OneOf, Rope, Rounding, Tensor, Tensors, Value, Values, Window};
 
 /// The one input of most operations.
 pub const INPUT: NodeKey = required("input", Value);
 /// Keys of an operation on two or more values.
 pub const INPUTS: &[NodeKey] = &[required("inputs", Values)];
 /// Keys of a matrix product.
-pub const LINEAR: &[NodeKey] = &[
-    INPUT,
-    required("weight", Tensor),
-    optional("bias", Tensor),
-    optional("activations", OneOf(&ACTIVATIONS)),
-];
+pub const LINEAR: &[NodeKey] =
+    &[INPUT, required("weight", Tensor), optional("bias", Tensor), optional("activations", Rounding)];

@@ -2,11 +2,12 @@
 //! and the branch of the token's adapter. Router and unembedding too.
 
 use super::def::{OpDef, OpKind, Outline, Packed, SpecOp};
-use super::form::{ANY, BLOCKED, Input, MXFP4, OpForm, Operands, TensorOperand};
+use super::form::{ANY, BLOCKED, Input, MXFP4, OpForm, Operands, TensorOperand, ensure};
 use super::keys::{Activations, LINEAR, OpInfo};
 use super::places::{KernelPosition, KernelTemplate};
 use super::product;
 use super::spec_node::SpecNode;
+use crate::ir::cursor::unknown;
 use crate::ir::eval::num::{dot4, tiledot};
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Role, RowKind, Rows, Type, ValueId};
@@ -37,8 +38,10 @@ pub enum MatrixRows {
 pub enum Factor {
     /// f32, and what a preset may do with it.
     F32(Activations),
-    /// Rounded to q8, which a matrix in blocks needs.
+    /// Rounded to q8, which a matrix in blocks needs. Of rows of two terms only the first is read.
     Q8,
+    /// Rounded to q8 in two terms, each of which is multiplied by itself.
+    Q8x2,
     /// Rounded to bf16, for experts in MXFP4 alone.
     Bf16,
 }
@@ -59,15 +62,26 @@ pub static KINDS: [Outline; 5] = [
             if !written {
                 return Ok(MatMul::LINEAR.into());
             }
-            at.expect("activations=f32")?;
-            Ok(MatMul { x: Factor::F32(Activations::F32), ..MatMul::LINEAR }.into())
+            at.expect("activations")?;
+            at.expect("=")?;
+            let word = at.word()?;
+            let activations = Activations::of(word).ok_or_else(|| unknown("activations", word))?;
+            Ok(MatMul { x: Factor::F32(activations), ..MatMul::LINEAR }.into())
         })
     },
     Outline {
         places: &[KernelPosition::Root(KernelTemplate::Matmul)],
-        ..Outline::new("quant_linear", OpForm::branched(&[Input::Q8, Input::F32], BLOCK_MATRIX), |_, _| {
-            Ok(MatMul::QUANT_LINEAR.into())
-        })
+        ..Outline::new(
+            "quant_linear",
+            OpForm::branched(&[Input::Q8, Input::F32], BLOCK_MATRIX),
+            |at, written| {
+                if !written {
+                    return Ok(MatMul::QUANT_LINEAR.into());
+                }
+                at.expect("terms=2")?;
+                Ok(MatMul { x: Factor::Q8x2, ..MatMul::QUANT_LINEAR }.into())
+            },
+        )
     },
     of_experts(Outline::new(
         "expert_linear",
@@ -120,6 +134,11 @@ impl MatMul {
     /// Experts' matrices in MXFP4 times bf16 rows.
     pub const BF16_EXPERT_LINEAR: MatMul = MatMul { rows: MatrixRows::Expert, x: Factor::Bf16 };
 
+    /// Rows of q8 of each input row that the matrix is multiplied with; 1 for other inputs.
+    pub fn terms(self) -> usize {
+        if self.x == Factor::Q8x2 { 2 } else { 1 }
+    }
+
     /// Inputs without that of an adapter branch.
     pub fn plain_inputs(self) -> usize {
         match self.rows {
@@ -133,15 +152,20 @@ impl OpDef for MatMul {
     fn kind(&self, _: usize) -> OpKind {
         OpKind(match (self.rows, self.x) {
             (MatrixRows::All, Factor::F32(_)) => &KINDS[0],
-            (MatrixRows::All, Factor::Q8) => &KINDS[1],
+            (MatrixRows::All, Factor::Q8 | Factor::Q8x2) => &KINDS[1],
             (MatrixRows::Expert, Factor::F32(_)) => &KINDS[2],
-            (MatrixRows::Expert, Factor::Q8) => &KINDS[3],
+            (MatrixRows::Expert, Factor::Q8 | Factor::Q8x2) => &KINDS[3],
             // A plain matrix times bf16 rows fits the form of no kind, and is refused by that.
             (_, Factor::Bf16) => &KINDS[4],
         })
     }
 
     fn infer(&self, on: &Operands<'_>) -> Result<Type, String> {
+        let terms = on.x().q8_terms();
+        let fits = terms < 2 || self.rows == MatrixRows::All;
+        ensure(fits && (terms >= 2 || self.x != Factor::Q8x2), || {
+            format!("a product of {} terms with input 0, {}", self.terms(), on.x().text())
+        })?;
         match self.rows {
             MatrixRows::All => {
                 let (x, n) = (on.x(), on.tensors[0].shape[0]);
@@ -163,8 +187,9 @@ impl OpDef for MatMul {
 
     fn attributes(&self, _: usize) -> String {
         match self.x {
-            Factor::F32(Activations::F32) => "(activations=f32)".to_owned(),
-            _ => String::new(),
+            Factor::F32(Activations::AsPreset) | Factor::Q8 | Factor::Bf16 => String::new(),
+            Factor::F32(activations) => format!("(activations={})", activations.name()),
+            Factor::Q8x2 => "(terms=2)".to_owned(),
         }
     }
 

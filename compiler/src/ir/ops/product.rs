@@ -3,7 +3,7 @@
 use crate::ir::eval::num::{blockdot, dot4};
 use crate::ir::eval::state::{BatchToken, Data, OpState};
 use crate::ir::eval::weights::BlockData;
-use crate::ir::{Node, Role, Rows};
+use crate::ir::{MatMul, Node, Role, Rows};
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::adapter::{MAX_RANK, RANK_STEP};
 use kernmill_plan::format::BLOCK;
@@ -17,12 +17,15 @@ pub fn dense(state: &OpState, node: &Node) -> Data {
     let rows = state.rows(x);
     let per_token = rows / state.batch.len().max(1);
     let row = |row| {
-        let mut y = product(dot4, state, node, row, 0, n);
+        let mut y = product(dot4, state, node, (row, 0), 0, n);
         // Wanted rows have no branch.
         if node.shrunk().is_some() {
             expand(state, node, &state.batch[row / per_token.max(1)], row, 0, &mut y);
         }
         add_bias(state, node, 0, &mut y);
+        for term in 1..node.op.matmul().map_or(1, MatMul::terms) {
+            y.iter_mut().zip(product(dot4, state, node, (row, term), 0, n)).for_each(|(y, more)| *y += more);
+        }
         y
     };
     Data::F32((0..rows).flat_map(row).collect())
@@ -37,7 +40,7 @@ pub fn of_experts(dot: Dot, state: &OpState, node: &Node) -> Data {
     let row = |slot: usize| if per_token { slot / k as usize } else { slot };
     let slot = |(slot, route): (usize, &ChosenExpert)| {
         let expert = route.expert as usize;
-        let mut y = product(dot, state, node, row(slot), expert, n);
+        let mut y = product(dot, state, node, (row(slot), 0), expert, n);
         expand(state, node, &state.batch[slot / k as usize], slot, expert, &mut y);
         add_bias(state, node, expert, &mut y);
         y
@@ -45,8 +48,15 @@ pub fn of_experts(dot: Dot, state: &OpState, node: &Node) -> Data {
     Data::F32(routing.iter().enumerate().flat_map(slot).collect())
 }
 
-/// Matrix number `expert` (0 for a plain matrix) times row `row` of input 0.
-fn product(dot: Dot, state: &OpState, node: &Node, row: usize, expert: usize, n: usize) -> Vec<f32> {
+/// Matrix number `expert` (0 for a plain matrix) times row `row` of input 0, of q8 that term of it.
+fn product(
+    dot: Dot,
+    state: &OpState,
+    node: &Node,
+    (row, term): (usize, usize),
+    expert: usize,
+    n: usize,
+) -> Vec<f32> {
     let x = node.inputs[0];
     let k = state.cols(x);
     let weight = &state.weights[node.tensors[0].0 as usize];
@@ -54,6 +64,7 @@ fn product(dot: Dot, state: &OpState, node: &Node, row: usize, expert: usize, n:
     match (&state.values[x.0 as usize], &weight.blocks) {
         (Some(Data::Q8 { q, scales, .. }), Some(BlockData { ints, parts, scales: w_scales, minima })) => {
             let (blocks, parts) = (k / BLOCK, k / BLOCK * parts);
+            let row = row * (state.q8_row(x) / k) + term;
             let (q, scales) = (&q[row * k..][..k], &scales[row * blocks..][..blocks]);
             let dot = |i: usize| {
                 let i = first + i;

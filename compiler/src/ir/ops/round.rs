@@ -17,6 +17,8 @@ use kernmill_plan::kv::{KvElements, KvFormat, KvRow};
 pub enum Round {
     /// To q8.
     Q8,
+    /// To q8, and what that leaves to q8.
+    Q8x2,
     /// To bf16.
     Bf16,
     /// To keys or values that enter the cache.
@@ -33,7 +35,13 @@ pub static KINDS: [Outline; 3] = [
         ],
         passes: true,
         by_presets: true,
-        ..Outline::new("quantize_q8", FORM, |_, _| Ok(Round::Q8.into()))
+        ..Outline::new("quantize_q8", FORM, |at, written| {
+            if !written {
+                return Ok(Round::Q8.into());
+            }
+            at.expect("terms=2")?;
+            Ok(Round::Q8x2.into())
+        })
     },
     Outline {
         places: ANYWHERE,
@@ -78,7 +86,7 @@ fn parse_kv(at: &mut LineCursor<'_>, attributes: bool) -> Result<Op, String> {
 impl OpDef for Round {
     fn kind(&self, _: usize) -> OpKind {
         OpKind(match self {
-            Round::Q8 => &KINDS[0],
+            Round::Q8 | Round::Q8x2 => &KINDS[0],
             Round::Bf16 => &KINDS[1],
             Round::Kv(_) => &KINDS[2],
         })
@@ -88,6 +96,7 @@ impl OpDef for Round {
         let (rows, cols) = (on.x().rows(), on.x().cols());
         match self {
             Round::Q8 => Ok(Type::Q8(rows, on.blocks()?)),
+            Round::Q8x2 => Ok(Type::Q8x2(rows, on.blocks()?)),
             Round::Bf16 => Ok(Type::Bf16(rows, on.blocks()?)),
             Round::Kv(row) => {
                 on.rows_are(Rows::Tokens)?;
@@ -101,6 +110,7 @@ impl OpDef for Round {
 
     fn attributes(&self, _: usize) -> String {
         match self {
+            Round::Q8x2 => "(terms=2)".to_owned(),
             Round::Q8 | Round::Bf16 | Round::Kv(KvRow { format: KvFormat::F16, .. }) => String::new(),
             Round::Kv(KvRow { format, .. }) if !format.is_scaled() => format!("(to={})", format.name()),
             Round::Kv(KvRow { format, head_dim }) => format!("(to={}, head_dim={head_dim})", format.name()),
@@ -114,6 +124,25 @@ impl OpDef for Round {
                 let mut q = vec![0; x.len()];
                 let blocks = x.chunks_exact(BLOCK).zip(q.chunks_exact_mut(BLOCK));
                 let (scales, sums) = blocks.map(|(x, q)| quantize_block(x, q)).unzip();
+                Data::Q8 { q, scales, sums }
+            }
+            Round::Q8x2 => {
+                let (mut q, mut scales, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+                for row in x.chunks_exact(state.cols(node.inputs[0])) {
+                    let mut left = row.to_vec();
+                    for _ in 0..2 {
+                        for block in left.chunks_exact_mut(BLOCK) {
+                            let mut integers = [0; BLOCK];
+                            let (scale, sum) = quantize_block(block, &mut integers);
+                            for (x, q) in block.iter_mut().zip(integers) {
+                                *x = (-f32::from(q)).mul_add(scale, *x);
+                            }
+                            q.extend(integers);
+                            scales.push(scale);
+                            sums.push(sum);
+                        }
+                    }
+                }
                 Data::Q8 { q, scales, sums }
             }
             Round::Bf16 => Data::F32(x.iter().map(|&x| round_bf16(x)).collect()),
@@ -142,6 +171,7 @@ impl Round {
     fn to(self) -> RoundTo {
         match self {
             Round::Q8 => RoundTo::Q8,
+            Round::Q8x2 => RoundTo::Q8x2,
             Round::Bf16 => RoundTo::Bf16,
             Round::Kv(row) => RoundTo::Kv(row),
         }

@@ -1,8 +1,9 @@
 //! A kernel in terms of the graph.
 
 use crate::ir::ops;
-use crate::ir::{Graph, GraphRowOp, NodeId, ValueId};
-use kernmill_kernels_gen::row_op::StoreRow;
+use crate::ir::{Graph, GraphRowOp, MatMul, NodeId, ValueId};
+use kernmill_kernels_gen::expr::{Binary, Expr};
+use kernmill_kernels_gen::row_op::{ElementwiseRow, RowPlace, StoreRow};
 
 /// A kernel in terms of the graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +66,15 @@ impl Composition {
             }
             _ if ops::is_row_op(node) => Composition::Rows(vec![id]),
             _ => {
-                let steps = vec![StoreRow::results(node.output).into()];
+                let store = StoreRow::results(node.output).into();
+                let terms = node.op.matmul().map_or(1, MatMul::terms);
+                let sum = || ElementwiseRow {
+                    expr: sum_of_units(0, terms),
+                    inputs: Vec::new(),
+                    vectors: Vec::new(),
+                    out: RowPlace::Results,
+                };
+                let steps = if terms == 1 { vec![store] } else { vec![sum().into(), store] };
                 let part = ComposedPart { roots: vec![id], steps };
                 match node.base_inputs().get(1) {
                     Some(&routing) => Composition::Experts { input: node.inputs[0], routing, part },
@@ -74,6 +83,12 @@ impl Composition {
             }
         }
     }
+}
+
+/// The sum of so many units of results from number `first` on: a product's terms in turn.
+pub fn sum_of_units(first: usize, units: usize) -> Expr {
+    let add = |sum, unit| Expr::Binary(Binary::Add, Box::new(sum), Box::new(Expr::Var(unit)));
+    (first + 1..first + units).fold(Expr::Var(first), add)
 }
 
 /// Matrices whose results meet in an epilogue.

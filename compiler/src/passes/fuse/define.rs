@@ -154,7 +154,11 @@ fn check_names(source: &SpecText, op: &ExpandedOp, functions: &[ExprFunction]) -
                     }
                     continue;
                 }
-                ParamKind::Number | ParamKind::Window | ParamKind::OneOf(_) | ParamKind::Flag => continue,
+                ParamKind::Number
+                | ParamKind::Window
+                | ParamKind::OneOf(_)
+                | ParamKind::Rounding
+                | ParamKind::Flag => continue,
             };
             let names: Vec<(&str, std::ops::Range<usize>)> = match &arg.value {
                 NodeArg::Text(text) => vec![(text, arg.span.clone())],

@@ -8,7 +8,7 @@ use super::matcher::{Match, Partial, Plain};
 use super::order::UnitOrder;
 use super::rule::FusionRule;
 use crate::ir::ops::places::MemberRole;
-use crate::ir::{Graph, NodeId, Uses, ValueId};
+use crate::ir::{Graph, Node, NodeId, OpKind, Uses, ValueId};
 use kernmill_plan::target::Level;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -57,6 +57,8 @@ struct Fusion<'g> {
     graph: &'g Graph,
     level: Level,
     uses: Uses,
+    /// Kinds of the nodes, each once.
+    kinds: Vec<OpKind>,
     groups: Vec<Group>,
     /// Index into `groups`, by node.
     group_of: Vec<Option<usize>>,
@@ -79,7 +81,14 @@ struct GuardRefusal<'f> {
 impl<'g> Fusion<'g> {
     /// The groups that the rules make.
     fn of<'r>(graph: &'g Graph, rules: impl IntoIterator<Item = &'r FusionRule>, level: Level) -> Fusion<'g> {
+        let mut kinds: Vec<OpKind> = Vec::new();
+        for kind in graph.nodes.iter().map(Node::kind) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
         let mut fusion = Fusion {
+            kinds,
             graph,
             level,
             uses: Uses::new(graph),
@@ -95,7 +104,7 @@ impl<'g> Fusion<'g> {
     }
 
     fn apply(&mut self, rule: &FusionRule) {
-        let forms = Plain::forms(rule);
+        let forms = Plain::forms(rule, &self.kinds);
         let mut left = RULE_STEPS;
         for (anchor, node) in self.graph.nodes() {
             if self.group_of[anchor.0 as usize].is_none() && forms[0].anchor_ops().contains(&node.kind()) {

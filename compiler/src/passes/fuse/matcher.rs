@@ -50,9 +50,14 @@ pub(super) struct Partial {
 }
 
 impl<'r> Plain<'r> {
-    /// The plain forms of a rule, those with most nodes first.
-    pub fn forms(rule: &'r FusionRule) -> Vec<Plain<'r>> {
-        let optional: Vec<usize> = (0..rule.pattern.len()).filter(|&i| rule.pattern[i].optional).collect();
+    /// The plain forms of a rule for graphs that have such ops, those with most nodes first. Each form is
+    /// tried at each anchor, so that optional nodes whose ops no node has are left out of all of them.
+    pub fn forms(rule: &'r FusionRule, kinds: &[OpKind]) -> Vec<Plain<'r>> {
+        let optional = |wanted: bool| -> Vec<usize> {
+            let of_graph = |i: usize| rule.pattern[i].ops.iter().any(|op| kinds.contains(op));
+            (0..rule.pattern.len()).filter(|&i| rule.pattern[i].optional && of_graph(i) == wanted).collect()
+        };
+        let (optional, never) = (optional(true), optional(false));
         let copies = rule.pattern.iter().map(|node| node.copy).max().unwrap_or(0);
         // Which optional nodes are left out, as a mask, and which is the last copy of a repeated one.
         let mut choices: Vec<(u32, usize)> =
@@ -61,7 +66,7 @@ impl<'r> Plain<'r> {
         let form = |(mask, last): (u32, usize)| {
             let left_out =
                 |i: &usize| optional.iter().position(|o| o == i).is_some_and(|b| mask >> b & 1 == 1);
-            Plain::new(rule, &|i| rule.pattern[*i].copy > last || left_out(i))
+            Plain::new(rule, &|i| rule.pattern[*i].copy > last || never.contains(i) || left_out(i))
         };
         choices.into_iter().map(form).collect()
     }

@@ -215,7 +215,7 @@ fn takes_bf16(preset: Preset, stored: WeightFormat) -> bool {
 /// Format in `faithful` of the matrix that a (quantised) op multiplies with, unless it routes: blocks stay as
 /// they are stored.
 fn faithful_format(op: &Op, stored: WeightFormat) -> WeightFormat {
-    let rounds = |op: MatMul| op.x == Factor::Q8 || op.rows == MatrixRows::All;
+    let rounds = |op: MatMul| matches!(op.x, Factor::Q8 | Factor::Q8x2) || op.rows == MatrixRows::All;
     match stored.decode() {
         Decode::Plain(_) if op.matmul().is_some_and(rounds) => WeightFormat::Int8,
         _ => stored,
@@ -319,7 +319,7 @@ impl<'g> Quantiser<'g> {
                 node.op.clone()
             }
             Op::MatMul(MatMul { rows: MatrixRows::All, x: Factor::F32(Activations::F32) })
-                if self.keeps_f32(node) =>
+                if self.keeps_more(node) =>
             {
                 let matrix = node.tensors[0];
                 let faithful = faithful_format(&node.op, self.graph.tensor(matrix).stored);
@@ -331,6 +331,9 @@ impl<'g> Quantiser<'g> {
             {
                 MatMul::BF16_EXPERT_LINEAR.into()
             }
+            Op::MatMul(MatMul { rows, .. }) if self.has_two_terms(node) => {
+                MatMul { rows: *rows, x: Factor::Q8x2 }.into()
+            }
             Op::MatMul(MatMul { rows, .. }) => MatMul { rows: *rows, x: Factor::Q8 }.into(),
             other => other.clone(),
         };
@@ -338,8 +341,14 @@ impl<'g> Quantiser<'g> {
         if factor == Some(Factor::Bf16) {
             inputs[0] = self.round(inputs[0], Round::Bf16, "bf16")?;
         }
-        if factor == Some(Factor::Q8) {
-            inputs[0] = self.round(inputs[0], Round::Q8, "q8")?;
+        if matches!(factor, Some(Factor::Q8 | Factor::Q8x2)) {
+            // Plain matrices that read the same share the rows, of which those of one term read the first.
+            let users = self.uses.users(node.inputs[0]).iter().map(|user| self.graph.node(*user));
+            let shares = op.matmul().is_some_and(|op| op.rows == MatrixRows::All);
+            inputs[0] = match shares && users.into_iter().any(|user| self.has_two_terms(user)) {
+                true => self.round(inputs[0], Round::Q8x2, "q8x2")?,
+                false => self.round(inputs[0], Round::Q8, "q8")?,
+            };
             let matrix = node.tensors[0];
             let chosen = self.chosen(matrix);
             let faithful = faithful_format(&op, self.graph.tensor(matrix).stored);
@@ -373,10 +382,16 @@ impl<'g> Quantiser<'g> {
         self.as_asked.choices.and_then(|choices| choices.of(matrix)).map(|choice| choice.format)
     }
 
-    /// Whether the input of a product that is to be f32 is so: a matrix rounded to fewer than 8 bits loses
-    /// far more than q8 does, and one that has no blocks cannot be int8, which is found where its input is
-    /// rounded.
-    fn keeps_f32(&self, node: &Node) -> bool {
+    /// Whether the input of a product is rounded to q8 in two terms.
+    fn has_two_terms(&self, node: &Node) -> bool {
+        let asked = MatMul { x: Factor::F32(Activations::Q8x2), ..MatMul::LINEAR };
+        node.op.matmul() == Some(asked) && self.keeps_more(node)
+    }
+
+    /// Whether the input of a product that is to keep more than q8 does: a matrix rounded to fewer than 8
+    /// bits loses far more than q8 does, and one that has no blocks cannot be int8, which is found where its
+    /// input is rounded.
+    fn keeps_more(&self, node: &Node) -> bool {
         let matrix = node.tensors[0];
         let blocks = self.graph.tensor(matrix).shape.last().is_some_and(|k| k.is_multiple_of(BLOCK));
         blocks && self.chosen(matrix).is_none_or(|format| format.descriptor().bits() >= 8)

@@ -195,7 +195,7 @@ fn products(graph: &Graph) -> Vec<String> {
 
 #[test]
 fn inputs_that_are_to_be_f32_meet_int8_matrices() {
-    let shape = ModelShape { layers: 1, f32_input_every: 2, ..ModelShape::mini_llama() };
+    let shape = ModelShape { layers: 1, inputs: (Activations::F32, 2), ..ModelShape::mini_llama() };
     let graph = build(&shape).unwrap();
     assert_eq!(graph.to_string().parse::<Graph>().unwrap(), graph);
     for preset in [Preset::Faithful, Preset::Bf16] {
@@ -225,8 +225,23 @@ fn inputs_that_are_to_be_f32_meet_int8_matrices() {
 }
 
 #[test]
+fn products_of_two_terms_share_the_rows_with_those_of_one() {
+    let shape = ModelShape { layers: 1, inputs: (Activations::Q8x2, 3), ..ModelShape::mini_llama() };
+    let graph = build(&shape).unwrap();
+    assert_eq!(graph.to_string().parse::<Graph>().unwrap(), graph);
+    for preset in [Preset::Faithful, Preset::Bf16] {
+        let quantised = quantise(&graph, preset).unwrap();
+        expect![[r#""#]].assert_eq(&(products(&quantised).join("\n") + "\n"));
+        assert_eq!(quantised.to_string().parse::<Graph>().unwrap(), quantised);
+    }
+    let exact = quantise(&graph, Preset::Exact).unwrap();
+    assert!(products(&exact).iter().all(|product| product.ends_with("linear f32 bf16")));
+}
+
+#[test]
 fn matrices_of_4_bits_have_rounded_inputs() {
-    let graph = build(&ModelShape { layers: 1, f32_input_every: 1, ..ModelShape::mini_llama() }).unwrap();
+    let graph =
+        build(&ModelShape { layers: 1, inputs: (Activations::F32, 1), ..ModelShape::mini_llama() }).unwrap();
     let mut choices = FormatChoices::assumed(&graph);
     let held_back = graph.find_tensor("layers.0.k.weight").unwrap();
     choices.list.iter_mut().find(|choice| choice.tensor == held_back).unwrap().format = WeightFormat::Int8;
@@ -245,7 +260,7 @@ fn matrices_of_4_bits_have_rounded_inputs() {
 #[test]
 fn routers_are_as_stored_whatever_their_input_is_said_to_be() {
     for every in [0, 1] {
-        let shape = ModelShape { f32_input_every: every, ..ModelShape::mini_gpt_oss() };
+        let shape = ModelShape { inputs: (Activations::F32, every), ..ModelShape::mini_gpt_oss() };
         let graph = quantise(&build(&shape).unwrap(), Preset::Faithful).unwrap();
         let router = graph.find_tensor("layers.1.router.weight").unwrap();
         assert_eq!(graph.tensor(router).format, WeightFormat::Bf16);
@@ -254,7 +269,7 @@ fn routers_are_as_stored_whatever_their_input_is_said_to_be() {
 
 #[test]
 fn products_in_f32_need_blocks_for_their_matrices_too() {
-    let shape = ModelShape { hidden: 80, f32_input_every: 1, ..ModelShape::mini_llama() };
+    let shape = ModelShape { hidden: 80, inputs: (Activations::F32, 1), ..ModelShape::mini_llama() };
     let graph = build(&shape).unwrap();
     assert!(quantise(&graph, Preset::Exact).is_ok());
     let error = quantise(&graph, Preset::Faithful).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use super::candidate::Products;
 use super::cost::CostModel;
 use super::{KernelUse, Selector};
 use crate::ir::ops::Packed;
-use crate::ir::{Node, OperandRef, PanelBuffer, Rows, TensorId, Type, ValueId};
+use crate::ir::{MatMul, Node, OperandRef, PanelBuffer, Rows, TensorId, Type, ValueId};
 use crate::passes::fuse::Group;
 use kernmill_kernels_gen::kernel::{
     Body, Domain, Home, Kernel, Mat, MatrixPart, OperandId, RowOp, RowType, Tiling, Val, ValId,
@@ -103,6 +103,17 @@ impl<'a> KernelBuilder<'a> {
         self.selector.mat(node).numbered(self)
     }
 
+    /// The matrix of a product, once for each of its terms: bias and adapter come with the first.
+    pub fn mats(&mut self, node: &Node) -> Vec<Mat> {
+        let first = self.mat(node);
+        let terms = node.op.matmul().map_or(1, MatMul::terms);
+        let mat = |term| match term {
+            0 => first.clone(),
+            _ => Mat { term, bias: None, adapter: None, ..first.clone() },
+        };
+        (0..terms).map(mat).collect()
+    }
+
     /// Whether these are the products of two matrices whose tiles alternate in memory, the first one's first.
     pub fn are_interleaved<'n>(&self, products: impl Iterator<Item = &'n Node>) -> bool {
         let graph = self.selector.graph;
@@ -147,7 +158,7 @@ impl<'a> KernelBuilder<'a> {
         let products = self.selector.trial.model.products();
         let q8 = match self.vals[input].row {
             RowType::Bf16(_) => return Tiling::Gemm { least_rows: 1, products },
-            row => matches!(row, RowType::Q8(_)),
+            row => row.is_q8(),
         };
         let uniform = parts.iter().all(|mats| mats.iter().all(|mat| mat.format == mats[0].format));
         let trial = &self.selector.trial;
@@ -226,6 +237,7 @@ pub fn row_type(ty: Type) -> RowType {
     match ty {
         Type::F32(_, n) => RowType::F32(n),
         Type::Q8(_, n) => RowType::Q8(n),
+        Type::Q8x2(_, n) => RowType::Q8x2(n),
         Type::F16(_, n) => RowType::F16(n),
         Type::Bf16(_, n) => RowType::Bf16(n),
         Type::Kv(row, n) => RowType::Kv(row, n),

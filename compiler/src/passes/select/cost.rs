@@ -199,10 +199,11 @@ impl CostModel {
         let tiles = part.rows_per_item / TILE_ROWS;
         let by_panels = tiling.least_rows().is_some_and(|least| rows >= least);
         work.besides = self.machine.epilogue * (rows * tiles * part.mats.len()) as f64;
-        let (q8, bf16) = (matches!(input, RowType::Q8(_)), matches!(input, RowType::Bf16(_)));
+        let (q8, bf16) = (input.is_q8(), matches!(input, RowType::Bf16(_)));
         for mat in &part.mats {
             let bytes = (tiles * mat.format.tile(mat.k).bytes()) as f64;
-            work.bytes += bytes;
+            // The second of an input row's terms finds the weights in the cache.
+            work.bytes += if mat.term == 0 { bytes } else { 0.0 };
             if !q8 && !bf16 {
                 work.arithmetic +=
                     tiles as f64 * self.machine.f32_product * (rows * mat.k * TILE_ROWS) as f64;
@@ -311,7 +312,7 @@ impl CostModel {
                     part.items() as f64 * self.item(part, input_type(input), kernel.tiling, rows)
                 };
                 let all: f64 = parts.iter().map(cost).sum();
-                let runs = kernel.panel_runs().len() as f64;
+                let runs = kernel.panel_runs().iter().map(|run| run.terms).sum::<usize>() as f64;
                 let own = if kernel.panels.is_empty() { runs } else { 0.0 };
                 let gather = own * self.gather(kernel.tiling, input_type(input).len(), rows);
                 (*domain, gather + self.shared(items as f64, all / items as f64))
@@ -323,7 +324,11 @@ impl CostModel {
                         .fold(0.0, |sum, (rows, active)| sum + active * self.gather(kernel.tiling, k, rows)),
                     None => self.gather(kernel.tiling, k, rows(*domain)),
                 };
-                (*domain, panels.len() as f64 * each / self.machine.workers as f64)
+                (
+                    *domain,
+                    panels.iter().map(|(.., terms)| *terms).sum::<usize>() as f64 * each
+                        / self.machine.workers as f64,
+                )
             }
             Body::Experts { input, experts, top_k, part, .. } => {
                 (Domain::Tokens, self.experts(kernel, input_type(input), (*experts, *top_k), part, tokens))

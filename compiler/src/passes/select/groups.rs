@@ -148,7 +148,7 @@ impl Selector<'_> {
         let mut panels = Vec::with_capacity(runs.len());
         for run in runs {
             let buffer = PanelBuffer { group: group as u32, part: part as u32, bytes: run.bytes as u64 };
-            panels.push((b.panels(buffer), run.kind));
+            panels.push((b.panels(buffer), run.kind, run.terms));
             one.kernel.panels.push(one.operands.len());
             one.operands.push(OperandRef::Panels(buffer));
             one.reads.push(OperandRef::Panels(buffer));
@@ -193,13 +193,13 @@ impl Selector<'_> {
         group: &Group,
         part: &fuse::ComposedPart,
     ) -> Result<MatrixPart, SelectError> {
-        let mats: Vec<Mat> = part.roots.iter().map(|id| b.mat(self.graph.node(*id))).collect();
+        let mats: Vec<Mat> = part.roots.iter().flat_map(|id| b.mats(self.graph.node(*id))).collect();
         let head = part.steps.iter().find_map(|step| step.facts().head_dim);
         let blocks = part.steps.iter().any(|step| step.facts().is_by_blocks);
         let rows_per_item = match head {
             Some(head) => head,
             None if blocks => BLOCK,
-            None if mats.len() > 1 => TILE_ROWS,
+            None if part.roots.len() > 1 => TILE_ROWS,
             None => b.rows_per_item(&mats[0]),
         };
         let mut epilogue = Vec::with_capacity(part.steps.len());
@@ -209,7 +209,9 @@ impl Selector<'_> {
                 other => other.numbered(b),
             });
         }
-        let interleaved = b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
+        // Of matrices that are multiplied with several terms each tile is read for all of them in turn.
+        let in_turn = mats.len() > part.roots.len();
+        let interleaved = !in_turn && b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
         Ok(MatrixPart { mats, interleaved, rows_per_item, epilogue })
     }
 

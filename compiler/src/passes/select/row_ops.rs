@@ -27,6 +27,7 @@ impl Packed for Selector<'_> {
             tile_stride: placement.tile_stride as usize,
             expert_stride: if experts { placement.expert_stride as usize } else { 0 },
             bias: node.tensors.get(1).map(|bias| OperandRef::Tensor(*bias)),
+            term: 0,
             adapter: self.adapter(node),
         }
     }

@@ -5,7 +5,7 @@ use crate::passes::layout::{WeightLayout, gate_up_pairs, plan_weights};
 use crate::passes::quant::choose::FormatChoices;
 use crate::passes::quant::{Preset, quantise_chosen};
 use crate::testing::{Mlp, ModelShape, build};
-use kernmill_kernels_gen::kernel::{Body, RowType, Tiling};
+use kernmill_kernels_gen::kernel::{Body, Tiling};
 use kernmill_kernels_gen::ukernel::{MicroKernel, TileOrder};
 use kernmill_plan::format::WeightFormat;
 use kernmill_plan::target::{Level, Tuning};
@@ -104,7 +104,7 @@ fn tiles_multiply_whatever_has_q8_rows_and_leave_single_tokens_to_dots() {
                 Body::Experts { input, .. } | Body::ExpertDown { input, .. } => *input,
                 _ => continue,
             };
-            let q8 = matches!(one.kernel.vals[input].row, RowType::Q8(_));
+            let q8 = one.kernel.vals[input].row.is_q8();
             let on_tiles = matches!(one.kernel.tiling, Tiling::Tiles { .. });
             assert_eq!(on_tiles, q8, "{}: {:?}", one.label, one.kernel.tiling);
             dense += usize::from(on_tiles && matches!(one.kernel.body, Body::Matmul { .. }));

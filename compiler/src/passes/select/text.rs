@@ -37,7 +37,7 @@ impl KernelUse {
                 parts.iter().try_for_each(|part| write!(f, " | {}", part_text(part)))
             }
             Body::Panels { domain, input, routed, panels } => {
-                let kinds: Vec<String> = panels.iter().map(|(_, kind)| kind.name()).collect();
+                let kinds: Vec<String> = panels.iter().map(|(_, kind, _)| kind.name()).collect();
                 write!(f, "panels of {domain:?} x {}: {}", row_name(row(input)), kinds.join(", "))?;
                 routed.map_or(Ok(()), |(_, experts, top_k)| write!(f, ", {top_k} of {experts} experts"))
             }
@@ -97,6 +97,7 @@ fn row_name(row: RowType) -> String {
     match row {
         RowType::F32(n) => format!("f32[{n}]"),
         RowType::Q8(n) => format!("q8[{n}]"),
+        RowType::Q8x2(n) => format!("q8x2[{n}]"),
         RowType::F16(n) => format!("f16[{n}]"),
         RowType::Bf16(n) => format!("bf16[{n}]"),
         RowType::Kv(row, n) => format!("{row}[{n}]"),

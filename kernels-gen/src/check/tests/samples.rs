@@ -30,7 +30,7 @@ pub fn scratch(row: RowType) -> Val {
 
 pub fn mat(operand: usize, format: WeightFormat, n: usize, k: usize) -> Mat {
     let tile_stride = format.tile(k).bytes();
-    Mat { operand, format, n, k, tile_stride, expert_stride: 0, bias: None, adapter: None }
+    Mat { operand, format, n, k, tile_stride, expert_stride: 0, bias: None, term: 0, adapter: None }
 }
 
 /// The results at hand, stored.
@@ -138,7 +138,7 @@ pub fn panels() -> Kernel {
             domain: Domain::Tokens,
             input: 0,
             routed: Some((1, 4, 2)),
-            panels: vec![(2, kind)],
+            panels: vec![(2, kind, 1)],
         },
         prologue: Vec::new(),
         ..gate_up()

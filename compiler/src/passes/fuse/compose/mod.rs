@@ -10,7 +10,7 @@ use super::group::Group;
 use crate::ir::RowKind;
 use crate::ir::ops;
 use crate::ir::ops::places::{KernelTemplate, MemberRole};
-use crate::ir::{Graph, GraphRowOp, Node, NodeId, Rows, Type, Uses, ValueId};
+use crate::ir::{Graph, GraphRowOp, Node, NodeId, Round, Rows, Type, Uses, ValueId};
 use group::Compose;
 use kernmill_kernels_gen::kernel::KvPlane;
 use kernmill_plan::format::BLOCK;
@@ -235,7 +235,7 @@ impl Compose<'_> {
         }
         let out = match self.group.epilogue.as_slice() {
             [] => node.output,
-            [quant] if self.graph.node(*quant).inputs == [node.output] => {
+            [quant] if self.quantises(*quant, node.output) => {
                 let columns = a.heads / a.kv_heads * a.v_head_dim;
                 if !columns.is_multiple_of(BLOCK) {
                     return Err(format!(
@@ -252,6 +252,12 @@ impl Compose<'_> {
         let lora_input =
             Some(node.output).filter(|value| *value != out && self.group.outputs.contains(value));
         Ok(Composition::Attention { root, out, lora_input })
+    }
+
+    /// Whether a node rounds that value to q8 of one term.
+    fn quantises(&self, node: NodeId, value: ValueId) -> bool {
+        let node = self.graph.node(node);
+        node.inputs == [value] && node.op.rounding() == Some(Round::Q8)
     }
 
     fn shrink(&self) -> Result<Composition, String> {
@@ -303,7 +309,7 @@ impl Compose<'_> {
     /// Results that meet have the same columns: what an epilogue's op reads and makes has.
     fn part(&self, roots: Vec<NodeId>, epilogue: &[NodeId]) -> Result<ComposedPart, String> {
         let outputs: Vec<ValueId> = roots.iter().map(|id| self.graph.node(*id).output).collect();
-        let mut steps = EpilogueSteps::new(self, &outputs, epilogue);
+        let mut steps = EpilogueSteps::new(self, &roots, epilogue);
         for value in &outputs {
             steps.hand_out(*value)?;
         }

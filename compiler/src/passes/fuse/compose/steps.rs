@@ -2,7 +2,8 @@
 //! the kernel.
 
 use super::group::Compose;
-use crate::ir::{GraphRowOp, Node, NodeId, OperandRef, Round, ValueId};
+use crate::ir::{GraphRowOp, MatMul, Node, NodeId, OperandRef, Round, ValueId};
+use crate::passes::fuse::composition::sum_of_units;
 use crate::passes::fuse::row_steps::MAX_OPERATORS;
 use kernmill_kernels_gen::expr::Expr;
 use kernmill_kernels_gen::kernel::KvPlane;
@@ -23,10 +24,15 @@ pub(super) struct EpilogueSteps<'c, 'a> {
 }
 
 impl<'c, 'a> EpilogueSteps<'c, 'a> {
-    /// At hand are the results of the matrices, one unit of each; `left` is the epilogue.
-    pub(super) fn new(of: &'c Compose<'a>, results: &[ValueId], left: &'c [NodeId]) -> EpilogueSteps<'c, 'a> {
-        let live = results.iter().enumerate().map(|(i, value)| (*value, Expr::Var(i))).collect();
-        EpilogueSteps { of, units: results.len(), live, inputs: Vec::new(), steps: Vec::new(), left }
+    /// At hand are the results of products, one unit of each term; `left` is the epilogue.
+    pub(super) fn new(of: &'c Compose<'a>, roots: &[NodeId], left: &'c [NodeId]) -> EpilogueSteps<'c, 'a> {
+        let (mut units, mut live) = (0, Vec::new());
+        for node in roots.iter().map(|id| of.graph.node(*id)) {
+            let terms = node.op.matmul().map_or(1, MatMul::terms);
+            live.push((node.output, sum_of_units(units, terms)));
+            units += terms;
+        }
+        EpilogueSteps { of, units, live, inputs: Vec::new(), steps: Vec::new(), left }
     }
 
     pub(super) fn done(self) -> Vec<GraphRowOp> {
