@@ -188,7 +188,7 @@ fn unigrams_that_are_broken_are_refused() {
         let error = with(key, value);
         assert!(error.contains(expected), "{expected}: {error}");
     }
-    // What is no map is refused when the tokenizer is made.
+    // Bytes that are no map are refused when the tokenizer is made.
     let mut writer = unigram();
     writer.set("tokenizer.ggml.precompiled_charsmap", Value(9, vec![0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7]));
     let json = gguf(writer.bytes()).tokenizer_json().unwrap().unwrap();

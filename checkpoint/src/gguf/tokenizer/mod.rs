@@ -230,8 +230,8 @@ impl Gguf {
         Ok(pairs)
     }
 
-    /// The start token before a text and the end token behind it, as the file asks for them, or else as `adds`
-    /// says; or nothing.
+    /// The start token before a text and the end token behind it, as the file asks for them or else `adds`;
+    /// or nothing.
     fn around(
         &self,
         tokens: &[&str],

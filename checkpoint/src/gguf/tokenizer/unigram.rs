@@ -14,9 +14,9 @@ const SPACE: &str = "\u{2581}";
 const DEFAULT_IDS: (Option<u64>, Option<u64>) = (Some(0), Some(2));
 
 impl Gguf {
-    /// The tokenizer of a Unigram vocabulary as a `tokenizer.json`, as transformers has it for XLM-RoBERTa: of
-    /// spaces, several are one, and those around a text none. Files have a key for that, into which converters
-    /// also write a flag of another meaning, so that it is not read.
+    /// The tokenizer of a Unigram vocabulary as a `tokenizer.json`, as transformers has it for XLM-RoBERTa:
+    /// several spaces become one, and those around a text go. The key for that is not read, since converters
+    /// write a flag of another meaning into it.
     pub(super) fn unigram(&self, tokens: &[&str], vocab: &Map<String, Value>) -> Result<Value> {
         let mut kinds = self.kinds(tokens)?;
         kinds.resize(tokens.len(), TokenType::Normal);

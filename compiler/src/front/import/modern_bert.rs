@@ -238,6 +238,10 @@ fn ropes(config: &ModelConfig, slides: &[bool]) -> Result<Ropes> {
     let mut sections = Map::new();
     for (kind, older, usual) in KINDS {
         let section = parameters.section(kind)?.unwrap_or(ModelConfig::from_map(Map::new()));
+        // The published code rotates all of a head.
+        if section.has("partial_rotary_factor") {
+            return unsupported(format!("`partial_rotary_factor` of `{kind}` in a ModernBertModel"));
+        }
         let theta = match (section.positive("rope_theta")?, config.positive(older)?) {
             (Some(theta), Some(other)) if theta != other => {
                 return bad(format!(
@@ -320,6 +324,10 @@ mod tests {
                 "`global_rope_theta` is 10000 but `rope_theta` of `full_attention` is 20000",
             ),
             (r#", "rope_parameters": {"full_attention": {"rope_type": "x"}}"#, "RoPE scaling `x`"),
+            (
+                r#", "rope_parameters": {"sliding_attention": {"partial_rotary_factor": 0.5}}"#,
+                "`partial_rotary_factor` of `sliding_attention`",
+            ),
             (r#", "is_decoder": true"#, "unknown key `is_decoder`"),
             (r#", "head_dim": 32"#, "unknown key `head_dim`"),
             (r#", "sliding_window": 32"#, "unknown key `sliding_window`"),

@@ -34,7 +34,7 @@ impl GgufImport<'_> {
     /// Counts the layers of an encoder and reads its heads.
     ///
     /// # Errors
-    /// If keys say that it is none, or that heads share keys, or that it makes scores.
+    /// If keys say that it continues texts, or that heads share keys, or that it makes scores.
     pub(super) fn encoder_heads(&mut self) -> Result<u64> {
         let causal = self.key("attention.causal");
         if self.gguf.has(&causal) && self.gguf.number(&causal) != Some(0.0) {

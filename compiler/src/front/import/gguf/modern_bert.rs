@@ -6,6 +6,7 @@ use super::super::modern_bert::ModernBert;
 use super::file::GgufImport;
 use super::keys;
 use kernmill_checkpoint::Result;
+use kernmill_os::text::shortened;
 use serde_json::{Value, json};
 
 /// `general.architecture`.
@@ -57,7 +58,8 @@ impl GgufImport<'_> {
         let heads = self.encoder_heads()?;
         let scaling = self.key("rope.scaling.type");
         if let Some(other) = self.gguf.text(&scaling)?.filter(|&kind| kind != "none") {
-            return self.gguf.unsupported(format!("key `{scaling}` is {other}; supported is: none"));
+            let found = shortened(other);
+            return self.gguf.unsupported(format!("key `{scaling}` is {found}; supported is: none"));
         }
         let epsilon = EPSILON.map(|key| self.key(key));
         let epsilon = epsilon.iter().find(|key| self.gguf.has(key)).unwrap_or(&epsilon[0]);
@@ -71,7 +73,7 @@ impl GgufImport<'_> {
             "num_attention_heads": heads,
             "intermediate_size": self.require("feed_forward_length")?,
             "max_position_embeddings": self.require("context_length")?,
-            "hidden_activation": self.gguf.text(&self.key("hidden_activation"))?.unwrap_or("gelu"),
+            "hidden_activation": shortened(self.gguf.text(&self.key("hidden_activation"))?.unwrap_or("gelu")),
             "norm_eps": self.gguf.require_positive(epsilon)?,
             "norm_bias": has("output_norm.bias"),
             "attention_bias": has("blk.0.attn_qkv.bias"),
