@@ -128,6 +128,9 @@ fn experts_in_groups_have_their_bits() {
     let many = grouped.replace("experts = 12", "experts = 256");
     same_bits_in(&[Preset::Faithful], &many, "groups of many");
     assert_eq!(groups(&many, ["moe_router", "moe_routed", "moe_gate_up"]), [3, 3, 0]);
+    let largest = |text: &str| text.replace("top_groups", "group_score = \"largest\", top_groups");
+    same_bits_in(&[Preset::Exact], &largest(&grouped), "groups by their largest");
+    same_bits_in(&[Preset::Faithful], &largest(&many), "groups of many by their largest");
 }
 
 /// Routers of many experts are steps of their own, shared out among the workers.

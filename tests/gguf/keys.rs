@@ -3,7 +3,8 @@
 
 use super::convert::convert;
 use super::random;
-use super::writer::{BF16, Value, Writer};
+use super::writer::{BF16, F32, Value, Writer};
+use crate::harness::ggufs;
 use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::front::import::from_gguf;
 
@@ -48,6 +49,51 @@ fn keys_that_may_change_the_result_are_refused() {
     let mut factors = convert(gpt, BF16);
     factors.add("rope_freqs.weight", &[16], 0, vec![0; 64]);
     refused(factors.bytes(), "tensor `rope_freqs.weight` in a gpt-oss model");
+}
+
+/// The file of a ModernBERT, with a key changed.
+fn modern_bert(key: &str, value: impl Into<Value>) -> Result<String, String> {
+    let gguf = Gguf::open(&ggufs().join("modernbert.gguf")).unwrap();
+    let mut writer = Writer { keys: gguf.stored_keys().unwrap(), ..Writer::default() };
+    for tensor in gguf.tensors() {
+        let dims: Vec<u64> = tensor.shape.iter().rev().map(|&dim| dim as u64).collect();
+        writer.add(&tensor.name, &dims, F32, gguf.data(tensor).to_vec());
+    }
+    writer.set(&format!("modern-bert.{key}"), value);
+    import(writer.bytes())
+}
+
+#[test]
+fn keys_of_a_modernbert_say_what_its_layers_see() {
+    let windows = |list: &str| format!("window    = {{ {list} }}");
+    for (pattern, list) in [
+        (Value::from(2), "cycle = [\"full\", \"sliding_window\"]"),
+        (3.into(), "list = [\"full\", \"sliding_window\", \"sliding_window\", \"full\"]"),
+        ((&[1, 1, 0, 0][..]).into(), "list = [\"sliding_window\", \"sliding_window\", \"full\", \"full\"]"),
+    ] {
+        let spec = modern_bert("attention.sliding_window_pattern", pattern).unwrap();
+        assert!(spec.contains(&windows(list)), "{spec}");
+    }
+    let without = modern_bert("attention.sliding_window", 0).unwrap();
+    assert!(!without.contains("window") && !without.contains("rope.local"), "{without}");
+    assert!(modern_bert("hidden_activation", "silu").unwrap().contains("silu(gate) * up"));
+    for (key, value, expected) in [
+        (
+            "attention.causal",
+            Value::from(true),
+            "`modern-bert.attention.causal` is true; supported is: false",
+        ),
+        ("attention.head_count_kv", 2.into(), "is 2; supported is: 4, as heads"),
+        ("attention.sliding_window_pattern", (&[1, 0][..]).into(), "has 2 entries for 4 layers"),
+        ("hidden_activation", "relu".into(), "activation `relu`"),
+        ("pooling_type", 4.into(), "for scores by a head of their own"),
+        ("rope.scaling.type", "yarn".into(), "`modern-bert.rope.scaling.type` is yarn; supported is: none"),
+        ("rope.scaling.factor", 2.0.into(), "is not known here and may change the result"),
+        ("rope.freq_base_swa", (-1.0).into(), "`modern-bert.rope.freq_base_swa` is -1.0"),
+    ] {
+        let error = modern_bert(key, value).unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
 }
 
 #[test]

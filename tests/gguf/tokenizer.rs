@@ -121,6 +121,81 @@ fn word_pieces_are_cut_as_the_published_tokenizer_cuts_them() {
     assert!(error.contains("`seperator_token_id`"), "{error}");
 }
 
+/// A file with a vocabulary of kind `t5`: XLM-RoBERTa's first four tokens, pieces, and a filler.
+fn unigram() -> Writer {
+    let mut writer = Writer::default();
+    writer.set("tokenizer.ggml.model", "t5");
+    let tokens = ["<s>", "<pad>", "</s>", "<unk>", "\u{2581}", "a", "b", "ab", "\u{2581}a", "[PAD9]"];
+    writer.set("tokenizer.ggml.tokens", &tokens[..]);
+    writer.set("tokenizer.ggml.token_type", &[3, 3, 3, 2, 1, 1, 1, 1, 1, 5][..]);
+    writer.set("tokenizer.ggml.scores", &[0.0, 0.0, 0.0, 0.0, -1.0, -2.0, -2.0, -3.0, -1.5, -10000.0][..]);
+    writer
+}
+
+/// llama.cpp's own conversion of a vocabulary of SentencePiece, against transformers' tokenizer of the same
+/// (`tools/tokenizers/make_unigram_gguf.py`).
+#[test]
+fn a_vocabulary_of_xlm_roberta_has_the_published_ids() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/unigram");
+    let bytes = std::fs::read(directory.join("xlm-roberta.gguf")).unwrap();
+    let json = gguf(bytes).tokenizer_json().unwrap().unwrap();
+    let tokenizer = Tokenizer::from_json(&json, 402).unwrap();
+    let cases = std::fs::read(directory.join("xlm-roberta.json")).unwrap();
+    let cases: Vec<serde_json::Value> = serde_json::from_slice(&cases).unwrap();
+    assert!(cases.len() >= 40, "{}", cases.len());
+    for case in &cases {
+        let text = case["text"].as_str().unwrap();
+        assert_eq!(serde_json::json!(tokenizer.encode(text, true).unwrap()), case["ids"], "{text:?}");
+    }
+}
+
+#[test]
+fn unigrams_are_the_best_pieces_whatever_fillers_score() {
+    let plain = tokenizer(&unigram());
+    let ids = |text: &str| plain.encode(text, true).unwrap();
+    // The sum of scores decides: -1.5 - 2 before -1 - 3.
+    assert_eq!(ids("ab"), [0, 8, 6, 2]);
+    assert_eq!(ids("  ab \n ba  "), [0, 8, 6, 4, 6, 5, 2]);
+    // One unknown stands for all that follow each other, and a filler for nothing.
+    assert_eq!(ids("xyz[PAD9]"), [0, 4, 3, 2]);
+    assert_eq!(ids("a</s>b"), [0, 8, 2, 4, 6, 2]);
+    assert_eq!(plain.decode(&ids("ab ba")).unwrap(), "ab ba");
+
+    let mut bare = unigram();
+    bare.set("tokenizer.ggml.add_space_prefix", false);
+    bare.set("tokenizer.ggml.add_bos_token", false);
+    bare.set("tokenizer.ggml.add_eos_token", false);
+    assert_eq!(tokenizer(&bare).encode("ab", true).unwrap(), [7]);
+}
+
+#[test]
+fn unigrams_that_are_broken_are_refused() {
+    let with = |key: &str, value: Value| {
+        let mut writer = unigram();
+        writer.set(&format!("tokenizer.ggml.{key}"), value);
+        gguf(writer.bytes()).tokenizer_json().unwrap_err().to_string()
+    };
+    let nan = [0.0, f32::NAN, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    for (key, value, expected) in [
+        ("scores", (&[1.0f32][..]).into(), "`tokenizer.ggml.scores` has 1 entries for 10 tokens"),
+        ("scores", (&nan[..]).into(), "entry 1 of key `tokenizer.ggml.scores` is not a finite number"),
+        ("token_type", (&[3, 3, 3, 2, 1, 1, 1, 1, 1, 6][..]).into(), "token `[PAD9]` of a byte"),
+        ("token_type", (&[1; 10][..]).into(), "expected key `tokenizer.ggml.unknown_token_id`, below 10"),
+        ("unknown_token_id", 10.into(), "expected key `tokenizer.ggml.unknown_token_id`, below 10"),
+        ("bos_token_id", 10.into(), "key `tokenizer.ggml.bos_token_id` is 10 but there are 10 tokens"),
+        ("precompiled_charsmap", "map".into(), "`tokenizer.ggml.precompiled_charsmap`"),
+    ] {
+        let error = with(key, value);
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    // Bytes that are no map are refused when the tokenizer is made.
+    let mut writer = unigram();
+    writer.set("tokenizer.ggml.precompiled_charsmap", Value(9, vec![0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7]));
+    let json = gguf(writer.bytes()).tokenizer_json().unwrap().unwrap();
+    let error = Tokenizer::from_json(&json, 1000).unwrap_err().to_string();
+    assert!(error.contains("`precompiled_charsmap` without the size of its trie"), "{error}");
+}
+
 /// Words that a name's pre-tokenizer cuts a text into, shown by tokens: every cut keeps two letters from
 /// joining.
 fn cuts_digits(pre: &str) -> usize {

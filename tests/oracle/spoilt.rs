@@ -5,21 +5,30 @@ use kernmill_checkpoint::Checkpoint;
 use kernmill_compiler::front::import::{from_checkpoint, read_config};
 use serde_json::{Value, json};
 
-/// Keys that change nothing of what a text model computes: tokens, training, the way it is run, images, and
-/// the types of tensors, which the checkpoint's headers say.
-const WITHOUT_EFFECT: [&str; 31] = [
+/// Keys that change nothing of what a text model computes: tokens, training, the way it is run, images, heads
+/// of other tasks, and the types of tensors, which the checkpoint's headers say.
+const WITHOUT_EFFECT: [&str; 43] = [
     "attention_dropout",
     "attention_probs_dropout_prob",
     "boi_token_index",
     "bos_token_id",
+    "classifier_activation",
+    "classifier_bias",
     "classifier_dropout",
+    "classifier_pooling",
+    "cls_token_id",
+    "decoder_bias",
+    "deterministic_flash_attn",
     "dtype",
     "embd_pdrop",
+    "embedding_dropout",
     "eoi_token_index",
     "eos_token_id",
     "hidden_dropout_prob",
     "image_token_index",
+    "initializer_cutoff_factor",
     "initializer_range",
+    "mlp_dropout",
     "mm_tokens_per_image",
     "multimodal_projector_bias",
     "output_router_logits",
@@ -30,6 +39,9 @@ const WITHOUT_EFFECT: [&str; 31] = [
     "residual_dropout",
     "router_aux_loss_coef",
     "router_jitter_noise",
+    "sep_token_id",
+    "sparse_pred_ignore_index",
+    "sparse_prediction",
     "spatial_merge_size",
     "transformers_version",
     "use_cache",

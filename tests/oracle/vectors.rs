@@ -106,3 +106,25 @@ fn prompts_are_those_of_sentence_transformers() {
         assert!((score - cosine).abs() < 1e-4, "{score} {cosine}");
     }
 }
+
+/// A ModernBERT whose texts reach further than its windows, with a tokenizer of bytes.
+#[test]
+fn vectors_of_a_modernbert_are_those_of_sentence_transformers() {
+    let dir = vectors().join("modernbert");
+    let texts: Vec<String> = serde_json::from_slice(&std::fs::read(dir.join("texts.json")).unwrap()).unwrap();
+    let file = std::fs::read(dir.join("oracle.safetensors")).unwrap();
+    let expected = read(&file, "vectors", f32::from_le_bytes);
+    for (preset, least) in [(Preset::Exact, 0.999_999), (Preset::Faithful, 0.99)] {
+        let options = Options::default().with(|options| {
+            options.compile.preset = preset;
+            options.threads = Some(1);
+        });
+        let found = Model::open_with(&dir, &options, None).unwrap().embed(&texts, None).unwrap();
+        assert_eq!(found.len(), texts.len());
+        for ((text, found), expected) in texts.iter().zip(&found).zip(expected.chunks(64)) {
+            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+            let cosine = dot(found, expected) / (dot(found, found) * dot(expected, expected)).sqrt();
+            assert!((least..1.0001).contains(&cosine), "{}: {text:?}: {cosine}", preset.name());
+        }
+    }
+}

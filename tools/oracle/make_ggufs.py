@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 VOCAB = 64
-# The converter knows no name for the tensors of a mixture with dense layers of this class.
-LEFT_OUT = ("qwen3-moe-dense",)
+# The converter knows no name for the tensors of a mixture with dense layers of this class, and for a head with a bias.
+LEFT_OUT = ("qwen3-moe-dense", "modernbert-masked")
 
 
 def convert(directory: Path, out: Path) -> None:

@@ -28,6 +28,9 @@ WIDE = SIZES | dict(head_dim=32)
 FOUR = dict(num_hidden_layers=4)
 ENCODER = dict(vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=80,
                layer_norm_eps=1e-6)
+# A token sees 4 others on either side.
+MODERN = SIZES | dict(num_hidden_layers=4, local_attention=9, norm_eps=1e-6, cls_token_id=1, sep_token_id=2)
+del MODERN["num_key_value_heads"]
 
 
 def bf16(name: str) -> torch.dtype:
@@ -128,10 +131,14 @@ CASES = {
     "glm4-moe-groups": (t.Glm4MoeForCausalLM,
                         t.Glm4MoeConfig(**WIDE, n_routed_experts=12, n_group=4, topk_group=2, num_experts_per_tok=4, moe_intermediate_size=32,
                                         use_qk_norm=True, routed_scaling_factor=1.5), bf16_but_norms, ()),
+    "modernbert": (t.ModernBertModel, t.ModernBertConfig(**MODERN), f32, ()),
+    "modernbert-masked": (t.ModernBertForMaskedLM,
+                          t.ModernBertConfig(**MODERN, norm_bias=True, attention_bias=True, mlp_bias=True, hidden_activation="silu",
+                                             layer_types=["sliding_attention", "full_attention"] * 2), bf16_but_norms, ()),
 }
 
 
-ENCODERS = (t.BertModel, t.RobertaModel, t.XLMRobertaModel)
+ENCODERS = (t.BertModel, t.RobertaModel, t.XLMRobertaModel, t.ModernBertModel)
 
 
 def is_transposed(name: str, model: torch.nn.Module) -> bool:

@@ -2,6 +2,8 @@
 
 - qwen3-embedding/{config.json, model.safetensors, modules.json, 1_Pooling/config.json, oracle.safetensors}, as sentence-transformers saves
   Qwen3-Embedding. The last has `tokens` i32 [T], and the normalised rows after every token, `vectors` f32 [T, hidden].
+- modernbert/, a ModernBERT with a tokenizer of bytes as sentence-transformers saves it, with `texts.json` and `oracle.safetensors`: the
+  vectors of the texts under `vectors`, f32 [texts, hidden], which are their first rows.
 - prompts/, an encoder with prompts as sentence-transformers itself saves it, with `prompts.json`, the texts, and with `oracle.safetensors`:
   the vectors that it makes of the texts, f32 [texts, hidden], by the name of the prompt, and `usual`, where none is named.
 
@@ -79,6 +81,44 @@ def make_prompts(directory: Path) -> None:
     save_file({name: vector.float().contiguous() for name, vector in vectors.items()}, directory / "oracle.safetensors")
 
 
+MODERN_TEXTS = ["A slice is a view into a block of memory.", "Ein Schwert, zwei Bäume: 三つの橋 🌉", "a", " \t\n  x  y ", "",
+                "no token of a layer's window sees this far. " * 12]
+
+
+def make_modern(directory: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    from transformers import ModernBertConfig, ModernBertModel, PreTrainedTokenizerFast
+
+    shutil.rmtree(directory, ignore_errors=True)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    tokenizer.train_from_iterator(MODERN_TEXTS, trainers.BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=alphabet,
+                                                                    show_progress=False))
+    ids = [(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")]
+    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ids)
+    config = ModernBertConfig(vocab_size=300, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+                              max_position_embeddings=512, local_attention=16, pad_token_id=3, cls_token_id=1, sep_token_id=2,
+                              bos_token_id=1, eos_token_id=2)
+    model = ModernBertModel(config).float().eval()
+    randomise(model, 23, lambda name: torch.float32)
+    with tempfile.TemporaryDirectory() as parts:
+        model.save_pretrained(parts)
+        PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]",
+                                mask_token="[MASK]", model_max_length=512).save_pretrained(parts)
+        transformer = Transformer(parts)
+    whole = SentenceTransformer(modules=[transformer, Pooling(config.hidden_size, pooling_mode="cls")], device="cpu")
+    whole.save(str(directory), create_model_card=False)
+    vectors = torch.stack([whole.encode(text, convert_to_tensor=True) for text in MODERN_TEXTS])
+    (directory / "texts.json").write_text(json.dumps(MODERN_TEXTS) + "\n")
+    save_file({"vectors": vectors.float().contiguous()}, directory / "oracle.safetensors")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
@@ -86,6 +126,7 @@ def main() -> None:
     with changed(args.archive) as out:
         make(out / "qwen3-embedding")
         make_prompts(out / "prompts")
+        make_modern(out / "modernbert")
 
 
 if __name__ == "__main__":

@@ -65,4 +65,5 @@ def main() -> None:
     (out / "expected.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

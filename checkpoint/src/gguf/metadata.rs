@@ -195,6 +195,17 @@ impl Gguf {
         Ok(Some(self.parts[0].bytes[range.clone()].chunks_exact(4).map(number).collect()))
     }
 
+    /// An array of bytes.
+    pub(super) fn bytes_of(&self, key: &str) -> Result<Option<&[u8]>> {
+        let Some(value) = self.metadata.values.get(key) else { return Ok(None) };
+        match value {
+            MetadataValue::Array { element: ValueType::U8 | ValueType::I8, range, .. } => {
+                Ok(Some(&self.parts[0].bytes[range.clone()]))
+            }
+            _ => self.wrong(key, value, "an array of bytes"),
+        }
+    }
+
     fn wrong<T>(&self, key: &str, value: &MetadataValue, expected: &str) -> Result<T> {
         self.bad(format!("key `{}` is {}: expected {expected}", shortened(key), value.brief()))
     }

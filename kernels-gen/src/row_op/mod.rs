@@ -40,7 +40,7 @@ pub use round::{RoundRow, RoundTo};
 pub use select_row::SelectRow;
 pub use site::RowPlace;
 pub use store::StoreRow;
-pub use topk::{RouterGroups, RouterScores, TopKRow};
+pub use topk::{GroupScore, RouterGroups, RouterScores, TopKRow};
 
 use crate::cx::Cx;
 use crate::emit::Emit;

@@ -37,26 +37,45 @@ impl RouterScores {
     }
 }
 
-/// Experts in groups of the same size, chosen from the best groups only. A group is as good as the sum of
-/// its two largest scores for the choice.
+/// The score of a group of experts, by its experts' scores for the choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GroupScore {
+    /// The sum of the two largest.
+    SumOfTwo,
+    /// The largest one.
+    Largest,
+}
+
+/// Experts in groups of the same size, chosen from the groups with the best scores only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RouterGroups {
     /// How many groups there are.
     pub count: usize,
     /// How many stay.
     pub taken: usize,
+    /// The score of a group.
+    pub score: GroupScore,
 }
 
 impl RouterGroups {
-    /// The experts in the groups that stay; `None` where groups are not of the same size, of 2 or more each.
+    /// Experts that a group has at least: as many as its score is of.
+    pub fn least(self) -> usize {
+        match self.score {
+            GroupScore::SumOfTwo => 2,
+            GroupScore::Largest => 1,
+        }
+    }
+
+    /// The experts in the groups that stay; `None` where groups are not of the same size, or too small.
     pub fn left(self, experts: usize) -> Option<usize> {
-        let fits = self.count > 0 && experts.is_multiple_of(self.count) && experts / self.count >= 2;
+        let fits =
+            self.count > 0 && experts.is_multiple_of(self.count) && experts / self.count >= self.least();
         fits.then(|| experts / self.count * self.taken)
     }
 
     /// Why `k` of so many experts cannot be chosen by these groups, if they cannot.
     pub fn fault(self, experts: usize, k: usize) -> Option<String> {
-        let RouterGroups { count, taken } = self;
+        let RouterGroups { count, taken, .. } = self;
         if taken == 0 || taken > count {
             return Some(format!("the best {taken} of {count} groups"));
         }
@@ -169,7 +188,7 @@ impl TopKRow {
     /// Ties go to the lower group.
     fn best_groups(&self, e: &mut Emit, groups: RouterGroups, choice: Value) -> Value {
         let kept = e.add_imm(choice, self.groups_at() as i64);
-        let sums = e.add_imm(kept, self.list_bytes() as i64);
+        let scores = e.add_imm(kept, self.list_bytes() as i64);
         let size = self.experts / groups.count;
         let worst = e.b.ins().f32const(f32::NEG_INFINITY);
         let lanes = e.splat(worst);
@@ -185,14 +204,17 @@ impl TopKRow {
                 let other = e.select(second, score, two[1]);
                 vec![e.select(best, score, two[0]), e.select(best, two[0], other)]
             });
-            let sum = e.fadd(two[0], two[1]);
-            let ptr = e.at(sums, group, 4);
-            e.store(sum, ptr, 0);
+            let score = match groups.score {
+                GroupScore::SumOfTwo => e.fadd(two[0], two[1]),
+                GroupScore::Largest => two[0],
+            };
+            let ptr = e.at(scores, group, 4);
+            e.store(score, ptr, 0);
         });
         e.for_count(groups.taken, |e, _| {
             let (start, end) = (e.i64(0), e.i64(groups.count as i64));
-            let best = largest(e, sums, start, end);
-            let taken = e.at(sums, best[1], 4);
+            let best = largest(e, scores, start, end);
+            let taken = e.at(scores, best[1], 4);
             e.store(worst, taken, 0);
             let (from, to) = (e.at(choice, best[1], size * 4), e.at(kept, best[1], size * 4));
             e.for_count(size, |e, expert| {

@@ -3,6 +3,7 @@
 mod chat;
 mod pre;
 mod sentencepiece;
+mod unigram;
 mod wordpiece;
 
 use super::Gguf;
@@ -77,12 +78,12 @@ impl Gguf {
     pub fn tokenizer_json(&self) -> Result<Option<Vec<u8>>> {
         let kind = match self.text("tokenizer.ggml.model")? {
             None | Some("none" | "no_vocab") => return Ok(None),
-            Some(kind @ ("gpt2" | "llama" | "bert")) => kind,
+            Some(kind @ ("gpt2" | "llama" | "bert" | "t5")) => kind,
             Some(other) => {
                 let shown = shortened(other);
                 return self.unsupported(format!(
-                    "tokenizer `{shown}`; supported are: byte-level BPE (`gpt2`), SentencePiece (`llama`) and \
-                     WordPiece (`bert`)"
+                    "tokenizer `{shown}`; supported are: byte-level BPE (`gpt2`), SentencePiece (`llama`), \
+                     WordPiece (`bert`) and Unigram (`t5`)"
                 ));
             }
         };
@@ -95,6 +96,8 @@ impl Gguf {
         let texts = Texts::new(&tokens);
         let mut tokenizer = match kind {
             "gpt2" => self.byte_level(&tokens, &texts.vocab)?,
+            // Its tokens are a list, in which several may have the same text.
+            "t5" => return Ok(Some(self.unigram(&tokens, &texts.vocab)?.to_string().into_bytes())),
             _ => self.sentencepiece(&tokens, &texts.vocab)?,
         };
         if !texts.same_text.is_empty() {
@@ -154,7 +157,7 @@ impl Gguf {
             "added_tokens": self.added_tokens(tokens, &kinds, vocab),
             "normalizer": null,
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": cuts},
-            "post_processor": self.around(tokens, pre.add_start, (None, None))?,
+            "post_processor": self.around(tokens, (pre.add_start, false), (None, None))?,
             "decoder": byte_level(true),
             "model": {
                 "type": "BPE",
@@ -227,15 +230,16 @@ impl Gguf {
         Ok(pairs)
     }
 
-    /// The start token before a text and the end token behind it, as the file asks for them; or nothing.
+    /// The start token before a text and the end token behind it, as the file asks for them or else `adds`;
+    /// or nothing.
     fn around(
         &self,
         tokens: &[&str],
-        adds_start: bool,
+        adds: (bool, bool),
         default: (Option<u64>, Option<u64>),
     ) -> Result<Value> {
-        let starts = self.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_start);
-        let ends = self.flag("tokenizer.ggml.add_eos_token")?.unwrap_or(false);
+        let starts = self.flag("tokenizer.ggml.add_bos_token")?.unwrap_or(adds.0);
+        let ends = self.flag("tokenizer.ggml.add_eos_token")?.unwrap_or(adds.1);
         let start = self.token_of(starts, "tokenizer.ggml.bos_token_id", default.0, tokens)?;
         let end = self.token_of(ends, "tokenizer.ggml.eos_token_id", default.1, tokens)?;
         if start.is_none() && end.is_none() {

@@ -52,7 +52,7 @@ impl Gguf {
             "added_tokens": self.added_tokens(tokens, &kinds, vocab),
             "normalizer": {"type": "Sequence", "normalizers": before},
             "pre_tokenizer": null,
-            "post_processor": self.around(tokens, true, DEFAULT_IDS)?,
+            "post_processor": self.around(tokens, (true, false), DEFAULT_IDS)?,
             "decoder": {"type": "Sequence", "decoders": after},
             "model": {
                 "type": "BPE",
@@ -109,18 +109,6 @@ impl Gguf {
         }
         merges.sort_by(TokenMerge::order);
         Ok(merges.into_iter().map(|merge| [merge.left, merge.right]).collect())
-    }
-
-    fn scores(&self, tokens: &[&str]) -> Result<Vec<f32>> {
-        let key = "tokenizer.ggml.scores";
-        let Some(scores) = self.floats(key)? else {
-            return self.corrupt(format!("key `{key}` is missing: expected an array of numbers"));
-        };
-        if scores.len() != tokens.len() {
-            let (found, expected) = (scores.len(), tokens.len());
-            return self.corrupt(format!("key `{key}` has {found} entries for {expected} tokens"));
-        }
-        Ok(scores)
     }
 }
 

@@ -1,12 +1,12 @@
 //! An encoder as its class describes it, and its spec.
 
-use super::config::{ModelConfig, bad, unsupported};
+use super::config::{ModelConfig, bad, head_dim, unsupported};
 use super::error::Result;
 use super::nodes::IN_TWO_TERMS;
 use super::writer::{TomlWriter, quote};
 
 /// Tensors of an encoder: names in the spec, in checkpoints and in GGUF files, and dims.
-const TENSORS: [EncoderTensor; 21] = [
+const TENSORS: [EncoderTensor<'static>; 21] = [
     of("embed", "embeddings.word_embeddings.weight", "token_embd.weight", "vocab hidden"),
     of(
         "position_embed",
@@ -35,21 +35,18 @@ const TENSORS: [EncoderTensor; 21] = [
     in_layer("mlp_norm_bias", "output.LayerNorm.bias", "layer_output_norm.bias", "hidden"),
 ];
 
-/// The first tensor, by which checkpoints are told apart that name all with another beginning.
-pub(super) const WORDS: &str = TENSORS[0].published;
-
 /// A tensor of an encoder, or of each of its layers.
-pub(super) struct EncoderTensor {
+pub(super) struct EncoderTensor<'a> {
     /// Name in the spec.
-    name: &'static str,
+    pub(super) name: &'a str,
     /// Name in checkpoints, within its layer where it is of one.
-    pub(super) published: &'static str,
+    pub(super) published: &'a str,
     /// Name in GGUF files, within its layer where it is of one.
-    pub(super) gguf: &'static str,
+    pub(super) gguf: &'a str,
     /// Dims, with spaces between.
-    pub(super) shape: &'static str,
-    /// Whether every layer has one.
-    pub(super) in_layer: bool,
+    pub(super) shape: &'a str,
+    /// How the names begin of what is in a layer of a checkpoint; empty for a tensor outside of the layers.
+    pub(super) place: &'static str,
 }
 
 const fn of(
@@ -57,8 +54,8 @@ const fn of(
     published: &'static str,
     gguf: &'static str,
     shape: &'static str,
-) -> EncoderTensor {
-    EncoderTensor { name, published, gguf, shape, in_layer: false }
+) -> EncoderTensor<'static> {
+    EncoderTensor { name, published, gguf, shape, place: "" }
 }
 
 const fn in_layer(
@@ -66,17 +63,17 @@ const fn in_layer(
     published: &'static str,
     gguf: &'static str,
     shape: &'static str,
-) -> EncoderTensor {
-    EncoderTensor { in_layer: true, ..of(name, published, gguf, shape) }
+) -> EncoderTensor<'static> {
+    EncoderTensor { place: "encoder.layer.{layer}.", ..of(name, published, gguf, shape) }
 }
 
 /// The file that an encoder is read from.
 pub(super) trait EncoderFile {
     /// A tensor, as the spec writes it, with further keys, each behind a comma.
-    fn encoder_tensor(&self, tensor: &EncoderTensor, keys: &str) -> String;
+    fn encoder_tensor(&self, tensor: &EncoderTensor<'_>, keys: &str) -> String;
 
-    /// How the names of the tensors begin that are of a head.
-    fn heads(&self) -> Vec<String>;
+    /// How the names of the tensors begin that are of one of these heads.
+    fn heads(&self, of: &[&str]) -> Vec<String>;
 }
 
 /// All that the spec of an encoder says beside its numbers.
@@ -100,11 +97,7 @@ impl EncoderModel {
         }
         let number = |key: &str| config.require_whole(&[key]);
         let (hidden, heads) = (number("hidden_size")?, number("num_attention_heads")?);
-        if !hidden.is_multiple_of(heads) {
-            return bad(format!(
-                "`hidden_size` {hidden} does not divide among `num_attention_heads` {heads}"
-            ));
-        }
+        head_dim(config)?;
         let (rows, first) = (number("max_position_embeddings")?, self.first_position);
         let Some(context) = rows.checked_sub(first).filter(|&context| context > 0) else {
             return bad(format!("`max_position_embeddings` is {rows}: expected more than {first}"));
@@ -112,13 +105,7 @@ impl EncoderModel {
         let types = number("type_vocab_size")?;
         let activation = activation(config)?;
         let mut w = TomlWriter::new(name, &format!("encoder ({})", self.class));
-        w.section("model", "");
-        w.keys(&[("name", quote(name)), ("vocab", quote("vocab")), ("max_context", quote("max_context"))]);
-        let left_out = file.heads();
-        if !left_out.is_empty() {
-            w.line("# Tensors of the checkpoint that are no part of this model.");
-            w.keys(&[("left_out", format!("{left_out:?}"))]);
-        }
+        model(&mut w, name, &file.heads(&["pooler.", "cls.", "lm_head."]));
         w.section("dims", "");
         w.keys(&[
             ("vocab", number("vocab_size")?.to_string()),
@@ -129,7 +116,7 @@ impl EncoderModel {
             ("mlp_hidden", number("intermediate_size")?.to_string()),
             ("norm_eps", format!("{:?}", config.require_positive("layer_norm_eps")?)),
         ]);
-        let text = |tensor: &EncoderTensor| {
+        let text = |tensor: &EncoderTensor<'static>| {
             let keys = match tensor.name {
                 "position_embed" if first > 0 => {
                     format!(", rows = {{ of = {rows}, take = \"{first}..{rows}\" }}")
@@ -142,7 +129,7 @@ impl EncoderModel {
             };
             (tensor.name, file.encoder_tensor(tensor, &keys))
         };
-        let (layer, global): (Vec<_>, Vec<_>) = TENSORS.iter().partition(|tensor| tensor.in_layer);
+        let (layer, global): (Vec<_>, Vec<_>) = TENSORS.iter().partition(|tensor| !tensor.place.is_empty());
         w.section("tensors", "");
         w.keys(&global.into_iter().map(text).collect::<Vec<_>>());
         w.section("before", "");
@@ -175,13 +162,29 @@ impl EncoderModel {
         w.section("layer.tensors", "");
         w.keys(&layer.into_iter().map(text).collect::<Vec<_>>());
         w.section("after", "");
-        w.nodes(&[
-            "out = \"last\", op = \"select_rows\", input = \"x\"".into(),
-            "out = \"vectors\", op = \"embedding\", input = \"last\", pool = \"mean\", normalise = false"
-                .into(),
-        ]);
+        w.nodes(&[select_rows(), vectors("last")]);
         Ok(w.finish())
     }
+}
+
+/// The section of the model called `name`, of whose checkpoint something is left out.
+pub(super) fn model(w: &mut TomlWriter, name: &str, left_out: &[String]) {
+    w.section("model", "");
+    w.keys(&[("name", quote(name)), ("vocab", quote("vocab")), ("max_context", quote("max_context"))]);
+    if !left_out.is_empty() {
+        w.line("# Tensors of the checkpoint that are no part of this model.");
+        w.keys(&[("left_out", format!("{left_out:?}"))]);
+    }
+}
+
+/// The node behind the layers.
+pub(super) fn select_rows() -> String {
+    "out = \"last\", op = \"select_rows\", input = \"x\"".into()
+}
+
+/// The node that makes vectors of rows. A model's other files may say another pooling.
+pub(super) fn vectors(input: &str) -> String {
+    format!("out = \"vectors\", op = \"embedding\", input = \"{input}\", pool = \"mean\", normalise = false")
 }
 
 /// The MLP's activation, as an expression of `up`.

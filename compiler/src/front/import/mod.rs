@@ -12,6 +12,7 @@ mod encoder;
 mod error;
 mod gguf;
 mod known;
+mod modern_bert;
 mod nodes;
 mod others;
 mod rope;
@@ -22,7 +23,7 @@ mod tests;
 mod writer;
 
 use crate::front::spec::{self, Spec};
-use classes::{DescribedModel, ENCODER_KEYS, EncoderClass, classes};
+use classes::{DescribedModel, EncoderClass, classes};
 use config::ModelConfig;
 pub use directory::{CONFIG_FILE, instead_of_config, read_config};
 pub use error::{ImportError, Result};
@@ -70,10 +71,10 @@ fn encoder(
     config: &ModelConfig,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<String> {
-    known::check(config, ENCODER_KEYS, &[], checkpoint.is_some())?;
-    let config = config.clone().with_defaults(&class.defaults());
-    let stored = StoredTensors::of_encoder(&config, encoder::WORDS, checkpoint)?;
-    class.encoder(&config)?.spec(name, &config, &stored)
+    known::check(config, class.keys, &[], checkpoint.is_some())?;
+    let config = config.clone().with_defaults(&(class.defaults)());
+    let stored = StoredTensors::of_encoder(&config, class.words, checkpoint)?;
+    (class.spec)(name, &config, &stored)
 }
 
 fn decoder(name: &str, config: &ModelConfig, inner: bool, checkpoint: Option<&Checkpoint>) -> Result<String> {

@@ -175,16 +175,16 @@ impl<'a> StoredTensors<'a> {
 }
 
 impl EncoderFile for StoredTensors<'_> {
-    fn encoder_tensor(&self, of: &EncoderTensor, keys: &str) -> String {
-        let place = if of.in_layer { "encoder.layer.{layer}." } else { "" };
-        self.tensor(&format!("{}{place}{}", self.prefix, of.published), of.shape, keys)
+    fn encoder_tensor(&self, of: &EncoderTensor<'_>, keys: &str) -> String {
+        self.tensor(&format!("{}{}{}", self.prefix, of.place, of.published), of.shape, keys)
     }
 
-    fn heads(&self) -> Vec<String> {
-        let pooler = format!("{}pooler.", self.prefix);
+    fn heads(&self, of: &[&str]) -> Vec<String> {
         let names = || self.checkpoint.into_iter().flat_map(Checkpoint::names);
-        let is_there = |start: &&str| names().any(|name| name.starts_with(start));
-        [pooler.as_str(), "cls.", "lm_head."].into_iter().filter(is_there).map(str::to_owned).collect()
+        let is_there = |start: &String| names().any(|name| name.starts_with(start.as_str()));
+        // A head is a part of the model, or stands beside it.
+        let places = |head: &&str| [format!("{}{head}", self.prefix), (*head).to_owned()];
+        of.iter().filter_map(|head| places(head).into_iter().find(is_there)).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::ir::eval::num::{exp, max, sigmoid};
 use crate::ir::eval::state::{Data, OpState};
 use crate::ir::{GraphRowOp, Node, Op, OperandRef, Role, RowKind, Rows, Type, ValueId};
 use crate::spec_text::Result as SpecResult;
-use kernmill_kernels_gen::row_op::{RouterGroups, RouterScores, TopKRow};
+use kernmill_kernels_gen::row_op::{GroupScore, RouterGroups, RouterScores, TopKRow};
 use kernmill_plan::abi::ChosenExpert;
 use kernmill_plan::limit;
 use kernmill_plan::numeric::LEAST_ROUTE_SUM;
@@ -37,6 +37,14 @@ static SCORES: KeyWords = KeyWords {
     expected: "\"softmax_of_chosen\", \"softmax\" or \"sigmoid\"",
 };
 
+static GROUP_SCORES: KeyWords = KeyWords {
+    what: "group_score",
+    words: &[SUM_OF_TWO, LARGEST],
+    expected: "\"sum_of_two\" or \"largest\"",
+};
+const SUM_OF_TWO: &str = "sum_of_two";
+const LARGEST: &str = "largest";
+
 pub static KINDS: [Outline; 1] = [Outline {
     spec: &[SpecOp {
         info: OpInfo {
@@ -50,6 +58,7 @@ pub static KINDS: [Outline; 1] = [Outline {
                 optional("scale", ParamKind::Number),
                 optional("groups", ParamKind::Number),
                 optional("top_groups", ParamKind::Number),
+                optional("group_score", ParamKind::OneOf(&GROUP_SCORES)),
             ],
             pattern: &["router_topk"],
         },
@@ -87,7 +96,9 @@ fn parse(at: &mut LineCursor<'_>, _: bool) -> Result<Op, String> {
         } else if at.eat("groups") {
             at.expect("=")?;
             let taken = at.number()?;
-            op.groups = Some(RouterGroups { taken, count: at.field("of")? });
+            let count = at.field("of")?;
+            let score = if at.eat("by largest") { GroupScore::Largest } else { GroupScore::SumOfTwo };
+            op.groups = Some(RouterGroups { taken, count, score });
         } else {
             op.scale = Some(at.attribute("scale")?);
         }
@@ -122,7 +133,10 @@ impl OpDef for RouterTopk {
         };
         let normalise = if self.normalise { ", normalise" } else { "" };
         let scale = self.scale.map_or(String::new(), |scale| format!(", scale={scale:?}"));
-        let groups = self.groups.map(|groups| format!(", groups={} of {}", groups.taken, groups.count));
+        let groups = self.groups.map(|RouterGroups { taken, count, score }| {
+            let by = if score == GroupScore::Largest { " by largest" } else { "" };
+            format!(", groups={taken} of {count}{by}")
+        });
         format!("(k={}{}{scores}{normalise}{scale})", self.k, groups.unwrap_or_default())
     }
 
@@ -173,17 +187,21 @@ fn lower(at: &mut dyn SpecNode) -> SpecResult<ValueId> {
 
 /// The groups of a router's experts, `top_groups` of `groups`.
 fn groups(at: &mut dyn SpecNode, experts: usize, k: usize) -> SpecResult<Option<RouterGroups>> {
-    for (key, other) in [("groups", "top_groups"), ("top_groups", "groups")] {
+    for (key, other) in [("groups", "top_groups"), ("top_groups", "groups"), ("group_score", "groups")] {
         if at.has(key) && !at.has(other) {
             let message = format!("`{key}` without `{other}`");
-            return Err(at.at(key, &message, "expected both, or none"));
+            return Err(at.at(key, &message, format!("expected with `{other}` only")));
         }
     }
     if !at.has("groups") {
         return Ok(None);
     }
     let count = at.whole("groups", limit::EXPERTS)?;
-    let groups = RouterGroups { count, taken: at.whole("top_groups", limit::EXPERTS)? };
+    let score = match at.has("group_score") && at.text("group_score").value == LARGEST {
+        true => GroupScore::Largest,
+        false => GroupScore::SumOfTwo,
+    };
+    let groups = RouterGroups { count, taken: at.whole("top_groups", limit::EXPERTS)?, score };
     match groups.fault(experts, k) {
         Some(fault) if groups.taken > count => {
             Err(at.at("top_groups", &fault, "expected no more than there are"))
@@ -192,7 +210,8 @@ fn groups(at: &mut dyn SpecNode, experts: usize, k: usize) -> SpecResult<Option<
             Err(at.at("k", &fault, "expected no more experts than the best groups have"))
         }
         Some(fault) => {
-            Err(at.at("groups", &fault, "expected groups of the same size, of at least 2 experts"))
+            let least = groups.least();
+            Err(at.at("groups", &fault, format!("expected groups of the same size, of at least {least}")))
         }
         None => Ok(Some(groups)),
     }
@@ -238,12 +257,12 @@ impl RouterTopk {
     }
 }
 
-/// Makes the scores of all groups but the best, those with the largest sums of two, smaller than any.
+/// Makes the scores of all groups but those with the best scores smaller than any.
 fn keep_best(choice: &mut [f32], groups: RouterGroups) {
     let size = choice.len() / groups.count;
-    let two = |group: &[f32]| largest(group, 2).into_iter().map(|i| group[i]).sum::<f32>();
-    let sums: Vec<f32> = choice.chunks_exact(size).map(two).collect();
-    let best = largest(&sums, groups.taken);
+    let score = |group: &[f32]| largest(group, groups.least()).into_iter().map(|i| group[i]).sum::<f32>();
+    let scores: Vec<f32> = choice.chunks_exact(size).map(score).collect();
+    let best = largest(&scores, groups.taken);
     for (number, group) in choice.chunks_exact_mut(size).enumerate() {
         if !best.contains(&number) {
             group.fill(f32::NEG_INFINITY);
@@ -272,7 +291,7 @@ mod tests {
     use super::*;
     use crate::random::Rng;
 
-    /// The published routers in f64: of OLMoE and Qwen2-MoE, of ERNIE 4.5 and of GLM-4.5.
+    /// The published routers in f64: of OLMoE and Qwen2-MoE, of ERNIE 4.5, of GLM-4.5 and of DeepSeek V2.
     fn published(op: &RouterTopk, logits: &[f32], bias: &[f32]) -> Vec<(u32, f64)> {
         let logits: Vec<f64> = logits.iter().copied().map(f64::from).collect();
         let scores: Vec<f64> = match op.scores {
@@ -291,7 +310,10 @@ mod tests {
                 let mut all: Vec<f64> =
                     order.iter().filter(|&&i| of(i) == group).map(|&i| choice(i)).collect();
                 all.sort_by(f64::total_cmp);
-                all[size - 1] + all[size - 2]
+                match groups.score {
+                    GroupScore::SumOfTwo => all[size - 1] + all[size - 2],
+                    GroupScore::Largest => all[size - 1],
+                }
             };
             let better = |group: usize| (0..groups.count).filter(|&other| sum(other) > sum(group)).count();
             let kept: Vec<usize> = (0..groups.count).filter(|&group| better(group) < groups.taken).collect();
@@ -310,12 +332,13 @@ mod tests {
     #[test]
     fn routers_are_those_that_are_published() {
         let mut rng = Rng::new(7);
-        let mut number = |most: f32| (rng.below(20001) as f32 / 10000.0 - 1.0) * most;
+        let mut number = |most: f32| (rng.below(2_000_001) as f32 / 1_000_000.0 - 1.0) * most;
         let all = [RouterScores::SoftmaxOfChosen, RouterScores::Softmax, RouterScores::Sigmoid];
         for round in 0..300 {
             let (scores, normalise) = (all[round % 3], round % 2 == 0 && round % 3 > 0);
             let scale = [None, Some(2.5)][round / 3 % 2];
-            let groups = |(count, taken)| RouterGroups { count, taken };
+            let score = [GroupScore::SumOfTwo, GroupScore::Largest][round / 12 % 2];
+            let groups = |(count, taken)| RouterGroups { count, taken, score };
             let groups = [None, Some((6, 2)), Some((15, 4)), Some((4, 4))][round % 4].map(groups);
             let groups = groups.filter(|_| scores != RouterScores::SoftmaxOfChosen);
             let op = RouterTopk { groups, scores, normalise, scale, k: 6 };
@@ -341,8 +364,10 @@ mod tests {
 
     #[test]
     fn attributes_are_read_back() {
-        let groups = Some(RouterGroups { count: 8, taken: 3 });
+        let groups = Some(RouterGroups { count: 8, taken: 3, score: GroupScore::SumOfTwo });
+        let largest = Some(RouterGroups { count: 8, taken: 3, score: GroupScore::Largest });
         for (groups, scores, normalise, scale) in [
+            (largest, RouterScores::Softmax, false, Some(16.0)),
             (None, RouterScores::SoftmaxOfChosen, false, Some(0.1)),
             (groups, RouterScores::Softmax, true, None),
             (groups, RouterScores::Sigmoid, true, Some(2.5)),

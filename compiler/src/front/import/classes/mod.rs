@@ -7,7 +7,7 @@ mod gemma;
 mod mixtures;
 
 pub(super) use class::{DescribedModel, ModelClass};
-pub(super) use encoders::{ENCODER_KEYS, EncoderClass};
+pub(super) use encoders::EncoderClass;
 
 /// All classes of decoders.
 pub(super) fn classes() -> impl Iterator<Item = &'static ModelClass> {

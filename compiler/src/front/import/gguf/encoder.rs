@@ -31,9 +31,11 @@ const READ: [&str; 11] = [
 ];
 
 impl GgufImport<'_> {
-    /// The spec of the encoder called `name`. The file does not state the activation, which is that of BERT.
-    pub(super) fn encoder_spec(mut self, name: &str) -> Result<String> {
-        keys::check(self.gguf, self.arch, |key| READ.contains(&key))?;
+    /// Counts the layers of an encoder and reads its heads.
+    ///
+    /// # Errors
+    /// If keys say that it continues texts, or that heads share keys, or that it makes scores.
+    pub(super) fn encoder_heads(&mut self) -> Result<u64> {
         let causal = self.key("attention.causal");
         if self.gguf.has(&causal) && self.gguf.number(&causal) != Some(0.0) {
             let found = self.gguf.shown(&causal);
@@ -51,6 +53,13 @@ impl GgufImport<'_> {
                 "key `{key}` is 4, for scores by a head of their own; supported are: 0 to 3, for vectors"
             ));
         }
+        Ok(heads)
+    }
+
+    /// The spec of the encoder called `name`. The file does not state the activation, which is that of BERT.
+    pub(super) fn encoder_spec(mut self, name: &str) -> Result<String> {
+        keys::check(self.gguf, self.arch, |key| READ.contains(&key))?;
+        let heads = self.encoder_heads()?;
         let rows = |tensor: &str| match self.gguf.info(tensor) {
             Some(info) => Ok(if info.shape.len() < 2 { 1 } else { info.shape[0] as u64 }),
             None => self.gguf.bad(format!("tensor `{tensor}` is missing")),
@@ -75,14 +84,14 @@ impl GgufImport<'_> {
 }
 
 impl EncoderFile for GgufImport<'_> {
-    fn encoder_tensor(&self, of: &EncoderTensor, keys: &str) -> String {
-        match of.in_layer {
-            true => self.of_layers(of.gguf, of.shape, keys),
-            false => self.stored(of.gguf, vec![of.gguf.to_owned()], of.shape, keys),
+    fn encoder_tensor(&self, of: &EncoderTensor<'_>, keys: &str) -> String {
+        match of.place.is_empty() {
+            false => self.of_layers(of.gguf, of.shape, keys),
+            true => self.stored(of.gguf, vec![of.gguf.to_owned()], of.shape, keys),
         }
     }
 
-    fn heads(&self) -> Vec<String> {
+    fn heads(&self, _: &[&str]) -> Vec<String> {
         Vec::new()
     }
 }

@@ -7,6 +7,7 @@ mod architectures;
 mod encoder;
 mod file;
 mod keys;
+mod modern_bert;
 mod rope;
 
 use super::classes::{DescribedModel, ModelClass, classes};
@@ -36,6 +37,9 @@ pub fn from_gguf(name: &str, gguf: &Gguf) -> Result<String> {
         Some(arch) => GgufImport { gguf, arch: arch.name, layers: 0, names: arch.names }.spec(arch, name)?,
         None if stated == encoder::NAME => {
             GgufImport { gguf, arch: encoder::NAME, layers: 0, names: &[] }.encoder_spec(name)?
+        }
+        None if stated == modern_bert::NAME => {
+            GgufImport { gguf, arch: modern_bert::NAME, layers: 0, names: &[] }.modern_bert_spec(name)?
         }
         None => return gguf.unsupported(others::refusal(stated)),
     };
