@@ -4,6 +4,7 @@ use super::config::{ModelConfig, bad, head_dim, unsupported};
 use super::decoder::{Windows, activation, sliding_layers};
 use super::encoder::{EncoderFile, EncoderTensor, model, select_rows, vectors};
 use super::error::Result;
+use super::nodes::IN_TWO_TERMS;
 use super::rope::Ropes;
 use super::writer::{TomlWriter, per_layer, quote, when};
 use serde_json::{Map, Value, json};
@@ -171,6 +172,7 @@ impl ModernBert {
             Windows::ByLayer(..) => ", window = \"window\"",
         };
         let mut nodes = ["q", "k", "v"].map(|out| linear(out, input, self.attention_bias)).to_vec();
+        nodes[2].push_str(IN_TWO_TERMS);
         nodes.extend([
             turned("q"),
             turned("k"),
