@@ -37,6 +37,9 @@ pub struct QuantizeArgs {
     imatrix: Vec<PathBuf>,
     #[command(flatten)]
     calibration: CalibrationArgs,
+    /// How weights are rounded: gptq makes up for the errors of columns by others, layer by layer
+    #[arg(long, value_enum, value_name = "HOW", requires_if("gptq", "calibration"))]
+    method: Option<RoundingMethod>,
     /// Type of the matrices whose name the regular expression finds, whatever else is asked for
     #[arg(long, value_name = "REGEX=TYPE")]
     keep: Vec<KeepRule>,
@@ -46,6 +49,15 @@ pub struct QuantizeArgs {
     /// Write what became of each tensor, and the error that it has, as JSON
     #[arg(long, value_name = "FILE.json")]
     report: Option<PathBuf>,
+}
+
+/// How weights become integers.
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+enum RoundingMethod {
+    /// Each by itself
+    Fit,
+    /// So that the errors of a row make up for each other; needs --calibration, with which it is the default
+    Gptq,
 }
 
 /// Which types matrices get, or what they are chosen for.
@@ -121,6 +133,7 @@ impl QuantizeArgs {
             file_type: types.and_then(GgufTypes::number),
             tensors: candidates.iter().map(|candidate| (candidate, candidate.types[0])).collect(),
             threads,
+            texts: layers.as_ref().zip(calibrated.map(|(texts, _)| texts)).filter(|_| self.makes_up()),
         };
         let mut divergence = None;
         if let Some(aim) = self.aim.sized() {
@@ -132,7 +145,13 @@ impl QuantizeArgs {
             divergence = chosen.divergence;
         }
         let bits = bits_per_weight(&file.tensors);
-        let report = SizeReport { divergence, ..file.write(&output, observer)? };
+        let written = file.write(&output, observer)?;
+        if let (Some(measured), Some(divergence)) = (&measured, &mut divergence)
+            && self.makes_up()
+        {
+            divergence.measured = measured.of_file(&output, observer)?;
+        }
+        let report = SizeReport { divergence, ..written };
         if let Some(path) = &self.report {
             let json =
                 serde_json::to_string_pretty(&report).map_err(|error| Error::failed(error.to_string()))?;
@@ -143,6 +162,11 @@ impl QuantizeArgs {
         let before = size(checkpoint.bytes());
         let about = format!("{bits:.3} bits a weight, made of {before}; `kernmill run` takes it");
         Ok(QuantizedModel { path: output, about })
+    }
+
+    /// Whether rounding makes up for its errors.
+    fn makes_up(&self) -> bool {
+        self.method != Some(RoundingMethod::Fit)
     }
 
     fn open(&self) -> Result<Gguf> {

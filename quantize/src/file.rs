@@ -1,5 +1,9 @@
 //! The GGUF file that is written: the metadata of the one that it is made of, and tensors in their new types.
 
+use crate::calibrate::CalibrationTexts;
+use crate::fit::UnfitWeight;
+use crate::forward::LayeredModel;
+use crate::gptq::{LayerSweep, SweptTensor};
 use crate::recipe::Candidate;
 use crate::report::{SizeReport, TensorReport};
 use crate::rows::{MatrixSource, RowsError, RowsJob, WeightedSquares, fit_rows};
@@ -9,6 +13,7 @@ use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::{Gguf, Imatrix, NewGguf};
 use kernmill_os::output::NewFile;
+use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -25,6 +30,8 @@ pub(crate) struct QuantizedFile<'a> {
     /// Every tensor and its new type.
     pub(crate) tensors: Vec<(&'a Candidate<'a>, TensorType)>,
     pub(crate) threads: usize,
+    /// A model and texts to round the matrices for.
+    pub(crate) texts: Option<(&'a LayeredModel<'a>, &'a CalibrationTexts)>,
 }
 
 impl QuantizedFile<'_> {
@@ -53,11 +60,16 @@ impl QuantizedFile<'_> {
         for (candidate, _) in &self.tensors {
             sources.push(source(self.checkpoint, candidate, imatrix)?);
         }
+        let sweep = self.texts.map(|(model, texts)| {
+            LayerSweep::new(self.gguf, (model, &texts.windows), &self.tensors, &sources)
+        });
         let (mut kept, mut jobs, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for (((candidate, kind), source), offset) in self.tensors.iter().zip(&sources).zip(&offsets) {
+        for (at, (((candidate, kind), source), offset)) in
+            self.tensors.iter().zip(&sources).zip(&offsets).enumerate()
+        {
             if *kind == candidate.info.kind {
                 kept.push((candidate.info, start + offset));
-            } else {
+            } else if !sweep.as_ref().is_some_and(|sweep| sweep.has(at)) {
                 jobs.push(RowsJob { source, kind: *kind, step: 1 });
                 let row_bytes = candidate.bytes(*kind) / source.rows as u64;
                 places.push((start + offset, row_bytes));
@@ -76,11 +88,22 @@ impl QuantizedFile<'_> {
         });
         let squares = fitted.map_err(|error| match error {
             RowsError::Taken(error) => Error::write(path)(error),
-            RowsError::Unfit(job, row, unfit) => self.unfit(&jobs[job], row, unfit.index, unfit.value),
+            RowsError::Unfit(job, row, unfit) => {
+                unfit_weight(self.gguf, jobs[job].source.name(), jobs[job].kind, row, unfit)
+            }
         })?;
         drop(progress);
+        let swept = match &sweep {
+            None => BTreeMap::new(),
+            Some(sweep) => sweep.run(observer, &|at, row, bytes| {
+                let (candidate, kind) = &self.tensors[at];
+                let row_bytes = candidate.bytes(*kind) / sources[at].rows as u64;
+                let to = start + offsets[at] + row as u64 * row_bytes;
+                new.file().write_all_at(bytes, to).map_err(Error::write(path))
+            })?,
+        };
         new.finish().map_err(Error::write(path))?;
-        Ok(self.report(&sources, squares.into_iter(), bytes))
+        Ok(self.report(&sources, squares.into_iter(), &swept, bytes))
     }
 
     /// Metadata, and what describes the tensors.
@@ -110,28 +133,23 @@ impl QuantizedFile<'_> {
         Ok(file)
     }
 
-    fn unfit(&self, job: &RowsJob<'_>, row: usize, column: usize, value: f32) -> Error {
-        let is_it = |(candidate, kind): &&(&Candidate<'_>, TensorType)| {
-            *kind == job.kind && candidate.info.name == job.source.name()
-        };
-        let name = self.tensors.iter().find(is_it).map_or("", |(candidate, _)| candidate.info.name.as_str());
-        let what = format!(
-            "tensor `{name}`, row {row}, column {column}: {value} does not fit {}, whose largest is 65504",
-            job.kind.name
-        );
-        Error::input(self.gguf.path(), what)
-    }
-
-    /// `squares` has those of the tensors that were not kept.
+    /// `squares` has those of the tensors that were neither kept nor swept.
     fn report(
         &self,
         sources: &[MatrixSource<'_>],
         mut squares: impl Iterator<Item = WeightedSquares>,
+        swept: &BTreeMap<usize, SweptTensor>,
         bytes: u64,
     ) -> SizeReport {
-        let tensor = |((candidate, kind), source): (&(&Candidate<'_>, TensorType), &MatrixSource<'_>)| {
+        let tensor = |at: usize| {
+            let ((candidate, kind), source) = (&self.tensors[at], &sources[at]);
             let is_kept = *kind == candidate.info.kind;
-            let squares = if is_kept { None } else { squares.next() };
+            let swept = swept.get(&at);
+            let squares = match swept {
+                Some(swept) => Some(swept.squares),
+                None if is_kept => None,
+                None => squares.next(),
+            };
             TensorReport {
                 name: candidate.info.name.clone(),
                 shape: candidate.info.shape.clone(),
@@ -139,13 +157,31 @@ impl QuantizedFile<'_> {
                 to: kind.name,
                 bytes: candidate.bytes(*kind),
                 relative_error: squares.map_or(0.0, WeightedSquares::relative_error),
+                product_error: swept.and_then(SweptTensor::product_error),
+                fitted_plainly: swept.map_or(Vec::new(), |swept| swept.plain.clone()),
                 has_importance: source.importance().is_known,
                 unreached_experts: source.importance().unreached.clone(),
             }
         };
-        let tensors: Vec<TensorReport> = self.tensors.iter().zip(sources).map(tensor).collect();
+        let tensors: Vec<TensorReport> = (0..self.tensors.len()).map(tensor).collect();
         SizeReport { bits_per_weight: bits_per_weight(&self.tensors), bytes, divergence: None, tensors }
     }
+}
+
+/// Tells of a weight that a type cannot hold.
+pub(crate) fn unfit_weight(
+    gguf: &Gguf,
+    name: &str,
+    kind: TensorType,
+    row: usize,
+    unfit: UnfitWeight,
+) -> Error {
+    let UnfitWeight { index, value } = unfit;
+    let what = format!(
+        "tensor `{name}`, row {row}, column {index}: {value} does not fit {}, whose largest is 65504",
+        kind.name
+    );
+    Error::input(gguf.path(), what)
 }
 
 /// Bits for each weight, over all tensors.

@@ -14,6 +14,7 @@ mod command;
 mod file;
 pub mod fit;
 mod forward;
+mod gptq;
 mod recipe;
 mod report;
 mod rows;
@@ -23,4 +24,4 @@ mod sizing;
 pub use command::QuantizeArgs;
 pub use report::QuantizedModel;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

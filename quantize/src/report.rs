@@ -40,6 +40,13 @@ pub(crate) struct TensorReport {
     pub(crate) bytes: u64,
     /// Square root of the squared errors over the squares of the weights, both weighted by importance.
     pub(crate) relative_error: f64,
+    /// The error of its products with the inputs of the calibration, as a part of what fitting each weight by
+    /// itself leaves; where rounding makes up for errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) product_error: Option<f64>,
+    /// Experts, or 0 for one matrix, that too few tokens of the calibration met to make up for errors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) fitted_plainly: Vec<usize>,
     /// Whether the importance of its columns is known.
     pub(crate) has_importance: bool,
     /// Experts that no token of the importance matrix reached, which are fitted plainly.

@@ -115,6 +115,15 @@ impl<'a> MatrixSource<'a> {
         &self.importance
     }
 
+    /// Appends some rows in f32.
+    pub(crate) fn read(&self, rows: Range<usize>, out: &mut Vec<f32>) {
+        let bytes = rows.start * self.row_bytes..rows.end * self.row_bytes;
+        for row in rows {
+            self.view.encoding.decode(self.view.dtype, self.stored(row), out);
+        }
+        self.checkpoint.release(self.view.name, bytes);
+    }
+
     /// Bytes of a row as they are.
     fn stored(&self, row: usize) -> &'a [u8] {
         &self.view.data[row * self.row_bytes..][..self.row_bytes]

@@ -97,7 +97,7 @@ impl<'a, 'm> SensitivityProbe<'a, 'm> {
                 for site in group.iter().filter(|site| self.first_part(&sites[**site], head_id) == part) {
                     let mut runs = base.clone();
                     let changed =
-                        self.model.changed(&sites[*site].tensors, head_id, change, &self.all_ids())?;
+                        self.model.changed(&sites[*site].tensors, Some(head_id), change, &self.all_ids())?;
                     self.model.run(part, &mut runs, &weights, &|_| Some(&changed), &|_, _| None::<()>)?;
                     here.push(SiteRuns { site: *site, runs });
                 }
@@ -139,12 +139,27 @@ impl<'a, 'm> SensitivityProbe<'a, 'm> {
                 .collect();
             tables.dedup();
             let (_, head_id) = self.model.head_ids();
-            let changed = self.model.changed(&tables, head_id, change, &self.all_ids())?;
+            let changed = self.model.changed(&tables, Some(head_id), change, &self.all_ids())?;
             self.model.run(part, &mut runs, &weights, &|_| Some(&changed), &|_, _| None::<()>)?;
             progress.advance(1);
         }
         let (head, _) = self.model.head_weights(Some(change))?;
         Ok(self.divergence(&runs, &head))
+    }
+
+    /// The divergence of another model of the same graph, in nats a token.
+    ///
+    /// # Errors
+    /// If weights cannot be read.
+    pub(crate) fn of(&self, other: &LayeredModel<'_>, observer: &dyn Observer) -> Result<f64> {
+        let progress = observer.begin("measuring the file", Unit::Count, other.parts() as u64);
+        let mut runs: Vec<NodeRun> = self.windows.iter().map(|ids| other.text(ids)).collect();
+        for part in 0..other.parts() {
+            let weights = other.weights(part, None)?;
+            other.run(part, &mut runs, &weights, &|_| None, &|_, _| None::<()>)?;
+            progress.advance(1);
+        }
+        Ok(self.divergence(&runs, &other.head_weights(None)?.0))
     }
 
     /// Tokens of all windows, each once.

@@ -7,11 +7,13 @@ use crate::allocate::SizedCost;
 use crate::forward::LayeredModel;
 use crate::recipe::Candidate;
 use crate::rows::{MatrixSource, round_rows};
-use kernmill::Result;
 use kernmill::observe::Observer;
+use kernmill::{Error, Result};
 use kernmill_checkpoint::blocks::TensorType;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::ir::{Role, Tensor, TensorId, of_expert};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Tokens that sensitivities are measured on, about.
 const PROBE_TOKENS: usize = 512;
@@ -86,6 +88,17 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
     pub(crate) fn divergence(&self, chosen: &[usize], observer: &dyn Observer) -> Result<f64> {
         let probe = SensitivityProbe::new(self.model, &self.windows)?;
         probe.together(&self.change(|at| self.candidates[at].types[chosen[at]]), observer)
+    }
+
+    /// The divergence of a file that was written, in nats a token.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn of_file(&self, path: &Path, observer: &dyn Observer) -> Result<f64> {
+        let checkpoint = Gguf::open(path).and_then(Gguf::into_checkpoint).map_err(Error::read(path))?;
+        let graph = (*self.model.graph).clone();
+        let other = LayeredModel::new(graph, &checkpoint, self.model.threads())?;
+        SensitivityProbe::new(self.model, &self.windows)?.of(&other, observer)
     }
 
     fn candidate(&self, tensor: &Tensor, expert: usize) -> Option<usize> {

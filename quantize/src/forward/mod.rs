@@ -146,18 +146,18 @@ impl<'a> LayeredModel<'a> {
         Ok((matrix, bias))
     }
 
-    /// Tensors with a change, but for `head`; of tables, the rows of some tokens.
+    /// Tensors with a change, but for `head` if it is given; of tables, the rows of some tokens.
     ///
     /// # Errors
     /// If they cannot be read.
     pub(crate) fn changed(
         &self,
         tensors: &[TensorId],
-        head: TensorId,
+        head: Option<TensorId>,
         change: &WeightChange<'_>,
         tokens: &[u32],
     ) -> Result<ChangedWeights> {
-        let others: Vec<TensorId> = tensors.iter().copied().filter(|id| *id != head).collect();
+        let others: Vec<TensorId> = tensors.iter().copied().filter(|id| Some(*id) != head).collect();
         ChangedWeights::read(&self.graph, &others, &self.weights, change, tokens, self.threads)
     }
 
