@@ -6,6 +6,7 @@ use crate::file::{QuantizedFile, bits_per_weight, source};
 use crate::recipe::{Candidate, KeepRule, TypeRecipe};
 use crate::report::{QuantizedModel, SizeReport};
 use crate::sizing::Sizing;
+use crate::state::{WorkKey, WorkState};
 use kernmill::locate::locate;
 use kernmill::observe::Observer;
 use kernmill::{Error, Result};
@@ -46,6 +47,9 @@ pub struct QuantizeArgs {
     /// Round blocks of few bits again, where the model has no others
     #[arg(long)]
     requantize: bool,
+    /// Directory to keep what is done in: the same work goes on from there after it was stopped
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Write what became of each tensor, and the error that it has, as JSON
     #[arg(long, value_name = "FILE.json")]
     report: Option<PathBuf>,
@@ -101,13 +105,14 @@ impl QuantizeArgs {
         let _env = FloatEnv::standard();
         let gguf = self.open()?;
         let checkpoint = gguf.clone().into_checkpoint().map_err(Error::read(&self.model))?;
+        let state = self.state(&gguf, &checkpoint)?;
         let calibration = self.calibration.open(&self.model)?;
         let layers = calibration.as_ref().map(|calibration| calibration.layers(threads)).transpose()?;
         let calibrated = calibration.as_ref().map(|calibration| &calibration.texts).zip(layers.as_ref());
         let imatrix = match (self.merged()?, calibrated) {
             (imatrix, None) => imatrix,
             (imatrix, Some((texts, layers))) => {
-                Some(self.calibration.added_to(imatrix, layers, texts, observer)?)
+                Some(self.calibration.added_to(imatrix, layers, texts, (&state, observer))?)
             }
         };
         let Some(output) = self.output.clone().filter(|_| !self.calibration.is_alone()) else {
@@ -139,16 +144,17 @@ impl QuantizeArgs {
         if let Some(aim) = self.aim.sized() {
             let beside = file.bytes()? - candidates.iter().map(|it| it.bytes(it.types[0])).sum::<u64>();
             let sized = Sizing { candidates: &candidates, sources: &sources, aim, beside, threads };
-            let chosen = sized.types(measured.as_ref(), observer)?;
+            let chosen = sized.types(measured.as_ref(), (&state, observer))?;
             file.tensors =
                 candidates.iter().zip(&chosen.places).map(|(it, &at)| (it, it.types[at])).collect();
             divergence = chosen.divergence;
         }
         let bits = bits_per_weight(&file.tensors);
-        let written = file.write(&output, observer)?;
+        let written = file.write(&output, &state, observer)?;
         if let (Some(measured), Some(divergence)) = (&measured, &mut divergence)
             && self.makes_up()
         {
+            divergence.made_up(&written.tensors);
             divergence.measured = measured.of_file(&output, observer)?;
         }
         let report = SizeReport { divergence, ..written };
@@ -162,6 +168,26 @@ impl QuantizeArgs {
         let before = size(checkpoint.bytes());
         let about = format!("{bits:.3} bits a weight, made of {before}; `kernmill run` takes it");
         Ok(QuantizedModel { path: output, about })
+    }
+
+    /// What is done of the work already.
+    fn state(&self, gguf: &Gguf, checkpoint: &Checkpoint) -> Result<WorkState> {
+        let Some(dir) = &self.state else { return Ok(WorkState::none()) };
+        let QuantizeArgs { aim, keep, requantize, .. } = self;
+        let arguments =
+            format!("{aim:?} {keep:?} {requantize} {} {}", self.makes_up(), self.calibration.tokens());
+        let read: Vec<&PathBuf> = self.imatrix.iter().chain(self.calibration.files()).collect();
+        let mut key = WorkKey::new(&format!("{arguments} {read:?}"));
+        let keys = gguf.stored_keys().map_err(Error::read(&self.model))?;
+        let head = format!("{keys:?} {:?}", gguf.tensors());
+        for file in checkpoint.files() {
+            key.model(file, head.as_bytes())?;
+        }
+        // What is not there is the program's own text, or an error later on.
+        for file in read.into_iter().filter(|file| file.is_file()) {
+            key.file(file)?;
+        }
+        WorkState::open(dir, &key)
     }
 
     /// Whether rounding makes up for its errors.

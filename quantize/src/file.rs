@@ -7,15 +7,18 @@ use crate::gptq::{LayerSweep, SweptTensor};
 use crate::recipe::Candidate;
 use crate::report::{SizeReport, TensorReport};
 use crate::rows::{MatrixSource, RowsError, RowsJob, WeightedSquares, fit_rows};
-use kernmill::observe::{Observer, Unit};
+use crate::state::WorkState;
+use kernmill::observe::{Observer, Progress, Unit};
 use kernmill::{Error, Result, check_space};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::{Gguf, Imatrix, NewGguf};
 use kernmill_os::output::NewFile;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// The version of the arithmetic of blocks.
 const QUANTIZATION_VERSION: u32 = 2;
@@ -45,7 +48,12 @@ impl QuantizedFile<'_> {
     }
 
     /// Writes the file: it appears whole or not at all.
-    pub(crate) fn write(&self, path: &Path, observer: &dyn Observer) -> Result<SizeReport> {
+    pub(crate) fn write(
+        &self,
+        path: &Path,
+        state: &WorkState,
+        observer: &dyn Observer,
+    ) -> Result<SizeReport> {
         let file = self.head()?;
         let offsets = file.offsets();
         let head = file.head(&offsets);
@@ -71,8 +79,7 @@ impl QuantizedFile<'_> {
                 kept.push((candidate.info, start + offset));
             } else if !sweep.as_ref().is_some_and(|sweep| sweep.has(at)) {
                 jobs.push(RowsJob { source, kind: *kind, step: 1 });
-                let row_bytes = candidate.bytes(*kind) / source.rows as u64;
-                places.push((start + offset, row_bytes));
+                places.push((format!("tensor-{at}"), start + offset));
             }
         }
         let weights: usize = jobs.iter().map(|job| job.count() * job.source.cols).sum();
@@ -81,29 +88,40 @@ impl QuantizedFile<'_> {
             new.file().write_all_at(self.gguf.data(info), at).map_err(Error::write(path))?;
             self.checkpoint.release(&info.name, 0..usize::MAX);
         }
-        let fitted = fit_rows(&jobs, self.threads, &|job, row, bytes| {
-            let (at, row_bytes) = places[job];
-            progress.advance(bytes.len() as u64 / row_bytes * jobs[job].source.cols as u64);
-            new.file().write_all_at(bytes, at + row as u64 * row_bytes)
-        });
-        let squares = fitted.map_err(|error| match error {
-            RowsError::Taken(error) => Error::write(path)(error),
-            RowsError::Unfit(job, row, unfit) => {
-                unfit_weight(self.gguf, jobs[job].source.name(), jobs[job].kind, row, unfit)
-            }
-        })?;
+        let mut squares = Vec::new();
+        for (job, (name, to)) in jobs.iter().zip(places) {
+            let (bytes, of_job) = state.kept_or(&name, || self.fitted(job, &*progress))?;
+            new.file().write_all_at(&bytes, to).map_err(Error::write(path))?;
+            squares.push(of_job);
+        }
         drop(progress);
         let swept = match &sweep {
             None => BTreeMap::new(),
-            Some(sweep) => sweep.run(observer, &|at, row, bytes| {
-                let (candidate, kind) = &self.tensors[at];
-                let row_bytes = candidate.bytes(*kind) / sources[at].rows as u64;
-                let to = start + offsets[at] + row as u64 * row_bytes;
-                new.file().write_all_at(bytes, to).map_err(Error::write(path))
+            Some(sweep) => sweep.run((state, observer), &|at, bytes| {
+                new.file().write_all_at(bytes, start + offsets[at]).map_err(Error::write(path))
             })?,
         };
         new.finish().map_err(Error::write(path))?;
         Ok(self.report(&sources, squares.into_iter(), &swept, bytes))
+    }
+
+    /// A tensor with each weight fitted by itself.
+    fn fitted(&self, job: &RowsJob<'_>, progress: &dyn Progress) -> Result<(Vec<u8>, WeightedSquares)> {
+        let row_bytes = job.source.cols / job.kind.elements * job.kind.bytes;
+        let all = Mutex::new(vec![0; job.source.rows * row_bytes]);
+        let fitted = fit_rows(std::slice::from_ref(job), self.threads, &|_, row, bytes: &[u8]| {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all[row * row_bytes..][..bytes.len()].copy_from_slice(bytes);
+            progress.advance((bytes.len() / row_bytes * job.source.cols) as u64);
+            Ok::<(), Infallible>(())
+        });
+        let squares = fitted.map_err(|error| match error {
+            RowsError::Taken(never) => match never {},
+            RowsError::Unfit(_, row, unfit) => {
+                unfit_weight(self.gguf, job.source.name(), job.kind, row, unfit)
+            }
+        })?;
+        Ok((all.into_inner().unwrap_or_else(PoisonError::into_inner), squares[0]))
     }
 
     /// Metadata, and what describes the tensors.

@@ -20,6 +20,9 @@ mod report;
 mod rows;
 mod sensitivity;
 mod sizing;
+mod state;
+#[cfg(test)]
+mod state_tests;
 
 pub use command::QuantizeArgs;
 pub use report::QuantizedModel;

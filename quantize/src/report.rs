@@ -29,6 +29,16 @@ pub(crate) struct DivergenceReport {
     pub(crate) by_tensor: Vec<f64>,
 }
 
+impl DivergenceReport {
+    /// Takes what making up for errors gained off the parts: a divergence goes with the square of an error.
+    pub(crate) fn made_up(&mut self, tensors: &[TensorReport]) {
+        for (part, tensor) in self.by_tensor.iter_mut().zip(tensors) {
+            *part *= tensor.product_error.map_or(1.0, |error| error * error);
+        }
+        self.predicted = self.by_tensor.iter().sum();
+    }
+}
+
 /// A tensor, and its new type.
 #[derive(Serialize)]
 pub(crate) struct TensorReport {

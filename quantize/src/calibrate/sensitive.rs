@@ -7,6 +7,7 @@ use crate::allocate::SizedCost;
 use crate::forward::LayeredModel;
 use crate::recipe::Candidate;
 use crate::rows::{MatrixSource, round_rows};
+use crate::state::WorkState;
 use kernmill::observe::Observer;
 use kernmill::{Error, Result};
 use kernmill_checkpoint::blocks::TensorType;
@@ -54,7 +55,7 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
     pub(crate) fn costs(
         &self,
         squares: Vec<Vec<SizedCost>>,
-        observer: &dyn Observer,
+        (state, observer): (&WorkState, &dyn Observer),
     ) -> Result<Vec<Vec<SizedCost>>> {
         let probe = SensitivityProbe::new(self.model, &self.windows)?;
         let mut sites: BTreeMap<&str, Vec<TensorId>> = BTreeMap::new();
@@ -67,7 +68,7 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
         let probed: Vec<ProbedSite> =
             sites.values().map(|tensors| ProbedSite { tensors: tensors.clone() }).collect();
         let change = self.change(|at| self.candidates[at].types[0]);
-        let found = probe.sites(&probed, &change, observer)?;
+        let found = probe.sites(&probed, &change, (state, observer))?;
         let mut costs = squares;
         for (tensors, divergence) in sites.values().zip(found) {
             let tensor = self.model.graph.tensor(tensors[0]);

@@ -13,4 +13,5 @@ pub(crate) mod sweep_tests;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use rounding::ProductErrors;
 pub(crate) use sweep::{LayerSweep, SweptTensor};

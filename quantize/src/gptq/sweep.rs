@@ -9,6 +9,7 @@ use crate::fit::{BlockFitter, UnfitWeight};
 use crate::forward::{LayeredModel, ProductInput};
 use crate::recipe::Candidate;
 use crate::rows::{MatrixSource, WeightedSquares, round_rows};
+use crate::state::{SweptPart, WorkState};
 use kernmill::observe::{Observer, Unit};
 use kernmill::{Error, Result};
 use kernmill_checkpoint::blocks::TensorType;
@@ -47,8 +48,8 @@ pub(crate) struct SweptTensor {
     pub(crate) plain: Vec<usize>,
 }
 
-/// Takes the tensor, its first row and bytes of some rows.
-pub(crate) type TakeSwept<'t> = dyn Fn(usize, usize, &[u8]) -> Result<()> + 't;
+/// Takes a tensor and its bytes.
+pub(crate) type TakeSwept<'t> = dyn Fn(usize, &[u8]) -> Result<()> + 't;
 
 /// An input of a part, and the matrices that meet it.
 struct PartInput<'a> {
@@ -123,7 +124,7 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
     /// If weights cannot be read or fit no block, or `take` fails.
     pub(crate) fn run(
         &self,
-        observer: &dyn Observer,
+        (state, observer): (&WorkState, &dyn Observer),
         take: &TakeSwept<'_>,
     ) -> Result<BTreeMap<usize, SweptTensor>> {
         let weights = |at: &usize| (self.sources[*at].rows * self.sources[*at].cols) as u64;
@@ -132,28 +133,36 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
         let mut runs: Vec<NodeRun> = self.windows.iter().map(|ids| self.model.text(ids)).collect();
         let mut swept = BTreeMap::new();
         for part in 0..self.model.parts() {
-            let mut made: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
-            let inputs = self.inputs(part);
-            if !inputs.is_empty() {
-                let seen = self.seen(part, &inputs, &runs)?;
-                for (input, seen) in inputs.iter().zip(&seen) {
-                    for expert in 0..input.experts {
-                        self.round(input, expert, seen, &mut |tensor, row, (bytes, piece)| {
-                            take(tensor, row, &bytes)?;
-                            let all: &mut SweptTensor = swept.entry(tensor).or_default();
-                            all.add(&piece);
-                            made.entry(tensor).or_default().extend(bytes);
-                            Ok(())
-                        })?;
-                    }
-                }
-                progress.advance(made.keys().map(weights).sum());
-            }
+            let made = match self.inputs(part) {
+                inputs if inputs.is_empty() => SweptPart::new(),
+                inputs => state.kept_or(&format!("layer-{part}"), || self.part(part, &inputs, &runs))?,
+            };
+            progress.advance(made.keys().filter(|at| self.has(**at)).map(weights).sum());
             if part + 1 < self.model.parts() {
                 self.advance(part, &made, &mut runs)?;
             }
+            for (tensor, (bytes, became)) in made {
+                take(tensor, &bytes)?;
+                swept.insert(tensor, became);
+            }
         }
         Ok(swept)
+    }
+
+    /// Rounds the matrices of a part.
+    fn part(&self, part: usize, inputs: &[PartInput<'_>], runs: &[NodeRun]) -> Result<SweptPart> {
+        let seen = self.seen(part, inputs, runs)?;
+        let mut made = SweptPart::new();
+        for (input, seen) in inputs.iter().zip(&seen) {
+            for expert in 0..input.experts {
+                for (tensor, bytes, became) in self.round(input, expert, seen)? {
+                    let all = made.entry(tensor).or_default();
+                    all.0.extend(bytes);
+                    all.1.add(&became);
+                }
+            }
+        }
+        Ok(made)
     }
 
     /// Inputs of the matrices that are rounded in a part.
@@ -207,8 +216,8 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
         input: &PartInput<'_>,
         expert: usize,
         seen: &[SeenRows],
-        take: &mut dyn FnMut(usize, usize, (Vec<u8>, SweptTensor)) -> Result<()>,
-    ) -> Result<()> {
+    ) -> Result<Vec<(usize, Vec<u8>, SweptTensor)>> {
+        let mut made = Vec::new();
         let threads = self.model.threads();
         let rows = seen.iter().flat_map(|text| text.of_expert(expert, input.cols));
         // Of fewer, the moments say more about chance than about the model.
@@ -223,7 +232,6 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
             let each = source.rows / places;
             let importance = source.importance().of_expert(place);
             let rows = place * each..(place + 1) * each;
-            let first = rows.start;
             let work = RoundedRows { tensor: at, rows, format, importance, factors: factors.as_ref() };
             let mut piece = SweptTensor::default();
             let mut all = Vec::new();
@@ -232,9 +240,9 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
                 all.extend(bytes);
             }
             piece.plain.extend(factors.is_none().then_some(place));
-            take(at, first, (all, piece))?;
+            made.push((at, all, piece));
         }
-        Ok(())
+        Ok(made)
     }
 
     /// The pieces of some rows, in their order.
@@ -266,7 +274,7 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
     }
 
     /// Runs the texts through a part with its new weights.
-    fn advance(&self, part: usize, made: &BTreeMap<usize, Vec<u8>>, runs: &mut [NodeRun]) -> Result<()> {
+    fn advance(&self, part: usize, made: &SweptPart, runs: &mut [NodeRun]) -> Result<()> {
         let threads = self.model.threads();
         let layer = self.layer(made)?;
         let layer = layer.into_checkpoint()?;
@@ -305,11 +313,11 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
     }
 
     /// The new tensors of a part, as a file in memory.
-    fn layer(&self, made: &BTreeMap<usize, Vec<u8>>) -> Result<Gguf> {
+    fn layer(&self, made: &SweptPart) -> Result<Gguf> {
         let mut file = NewGguf { keys: self.gguf.stored_keys()?, ..NewGguf::default() };
         let is_needed = |key: &str| !["tokenizer.", "split."].iter().any(|start| key.starts_with(start));
         file.keys.retain(|(key, _)| is_needed(key) && key != "general.alignment");
-        for (at, bytes) in made {
+        for (at, (bytes, _)) in made {
             let (candidate, kind) = &self.tensors[*at];
             let dims: Vec<u64> = candidate.info.shape.iter().rev().map(|&dim| dim as u64).collect();
             file.add(&candidate.info.name, &dims, kind.number, bytes.len() as u64);
@@ -317,7 +325,7 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
         let offsets = file.offsets();
         let mut data = file.head(&offsets);
         let start = data.len();
-        for (bytes, offset) in made.values().zip(offsets) {
+        for ((bytes, _), offset) in made.values().zip(offsets) {
             data.resize(start + offset as usize, 0);
             data.extend(bytes);
         }

@@ -1,5 +1,6 @@
 //! The whole work on files in the shape of nano, with random weights.
 
+use crate::calibrate::CalibrationTexts;
 use crate::forward::LayeredModel;
 use crate::forward::tests::nano;
 use crate::tests::quantize;
@@ -28,12 +29,13 @@ fn report(dir: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(dir.join(name)).unwrap()).unwrap()
 }
 
-/// Rows that the first product of each part but the first gets: of a model, for some tokens.
-fn first_inputs(path: &Path, ids: &[u32]) -> Vec<Vec<f32>> {
+/// Rows that the first product of each layer gets, of a model and the texts.
+fn first_inputs(path: &Path, text: &Path) -> Vec<Vec<f32>> {
     let Located::Source(files) = locate(path).unwrap() else { panic!("it is a plan") };
     let model = SourceModel::open(&files, FusedSet::builtin()).unwrap();
     let layers = LayeredModel::new(model.graph.clone(), &model.checkpoint, 2).unwrap();
-    let mut runs = vec![layers.text(ids)];
+    let texts = CalibrationTexts::read(&[text.to_owned()], 1500, &model).unwrap();
+    let mut runs = texts.windows.iter().map(|ids| layers.text(ids)).collect::<Vec<_>>();
     let mut found = Vec::new();
     for part in 0..layers.parts() {
         let weights = layers.weights(part, None).unwrap();
@@ -69,9 +71,9 @@ fn files_are_the_same_from_any_number_of_threads_and_nearer_to_the_model() {
         assert!(error.unwrap() < 0.9 && plain == 0, "{name}: {error:?}");
     }
     // What layers make of the texts is nearer to what they made before.
-    let ids: Vec<u32> = (0..300).map(|at| at * 7 % 90).collect();
+    let text = dir.path().join("text.txt");
     let [base, gptq, fit] =
-        ["model.gguf", "a.gguf", "fit.gguf"].map(|name| first_inputs(&dir.path().join(name), &ids));
+        ["model.gguf", "a.gguf", "fit.gguf"].map(|name| first_inputs(&dir.path().join(name), &text));
     let distance = |other: &[f32], base: &[f32]| -> f64 {
         other.iter().zip(base).map(|(other, base)| f64::from(other - base).powi(2)).sum()
     };
@@ -84,7 +86,9 @@ fn files_are_the_same_from_any_number_of_threads_and_nearer_to_the_model() {
 #[test]
 fn experts_that_few_tokens_meet_are_fitted_and_listed() {
     let dir = files();
-    let args = "--type all:q4_0 --calibration text.txt --tokens 400";
+    let text = fs::read_to_string(dir.path().join("text.txt")).unwrap();
+    fs::write(dir.path().join("text.txt"), &text[..360]).unwrap();
+    let args = "--type all:q4_0 --calibration text.txt";
     quantize(dir.path(), 2, &format!("-o a.gguf {args} --report a.json"), &Silent).unwrap();
     quantize(dir.path(), 2, &format!("-o fit.gguf {args} --method fit"), &Silent).unwrap();
     let report = report(dir.path(), "a.json");
@@ -97,7 +101,7 @@ fn experts_that_few_tokens_meet_are_fitted_and_listed() {
         let data = gguf.data(gguf.info("blk.0.ffn_down_exps.weight").unwrap());
         data[expert * data.len() / 8..(expert + 1) * data.len() / 8].to_vec()
     };
-    // 400 tokens have 800 places for 8 experts: some have more than half of 192 columns, some less.
+    // Some of 8 experts have at least as many of all tokens as half of 192 columns, some less.
     assert!(!plain.is_empty() && plain.len() < 8, "{plain:?}");
     for expert in 0..8 {
         assert_eq!(rows("a.gguf", expert) == rows("fit.gguf", expert), plain.contains(&expert), "{expert}");
