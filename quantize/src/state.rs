@@ -232,9 +232,13 @@ impl StatePiece for Imatrix {
     fn read(from: &mut PieceReader<'_>) -> Option<Imatrix> {
         let datasets = Vec::read(from)?;
         let (chunks, chunk_size) = StatePiece::read(from)?;
-        let entries: Vec<(String, (Vec<f64>, Vec<f64>))> = Vec::read(from)?;
-        let entry = |(name, (sums, counts))| (name, ImatrixEntry { sums, counts });
-        Some(Imatrix { datasets, chunks, chunk_size, entries: entries.into_iter().map(entry).collect() })
+        let mut entries = BTreeMap::new();
+        for _ in 0..usize::read(from)? {
+            let name = String::read(from)?;
+            let (sums, counts) = StatePiece::read(from)?;
+            entries.insert(name, ImatrixEntry { sums, counts });
+        }
+        Some(Imatrix { datasets, chunks, chunk_size, entries })
     }
 }
 

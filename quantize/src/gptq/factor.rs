@@ -123,8 +123,7 @@ fn each_chunk(rows: &mut [f64], n: usize, threads: usize, work: impl Fn(usize, &
     let chunks: Vec<Mutex<&mut [f64]>> = rows.chunks_mut(ROWS * n).map(Mutex::new).collect();
     let next = AtomicUsize::new(0);
     share(threads.min(chunks.len()), || {
-        loop {
-            let Some(at) = chunks.len().checked_sub(1 + next.fetch_add(1, Ordering::Relaxed)) else { break };
+        while let Some(at) = chunks.len().checked_sub(1 + next.fetch_add(1, Ordering::Relaxed)) {
             work(at * ROWS, &mut chunks[at].lock().unwrap_or_else(PoisonError::into_inner));
         }
     });

@@ -50,11 +50,8 @@ impl InputMoments {
         let stripes: Vec<Mutex<&mut Vec<f64>>> = self.stripes.iter_mut().map(Mutex::new).collect();
         let next = AtomicUsize::new(0);
         share(threads.min(stripes.len()), || {
-            loop {
-                // The longest come first.
-                let Some(at) = stripes.len().checked_sub(1 + next.fetch_add(1, Ordering::Relaxed)) else {
-                    break;
-                };
+            // The longest come first.
+            while let Some(at) = stripes.len().checked_sub(1 + next.fetch_add(1, Ordering::Relaxed)) {
                 let (from, end) = (at * STRIPE, ((at + 1) * STRIPE).min(self.cols));
                 let panels = PanelMatrix::new(&across[from * count..end * count], count);
                 let products = panels.product(&across[..end * count]);
