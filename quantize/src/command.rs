@@ -38,7 +38,7 @@ pub struct QuantizeArgs {
     imatrix: Vec<PathBuf>,
     #[command(flatten)]
     calibration: CalibrationArgs,
-    /// How weights are rounded: gptq makes up for the errors of columns by others, layer by layer
+    /// Rounding of weights
     #[arg(long, value_enum, value_name = "HOW", requires_if("gptq", "calibration"))]
     method: Option<RoundingMethod>,
     /// Type of the matrices whose name the regular expression finds, whatever else is asked for
@@ -55,12 +55,12 @@ pub struct QuantizeArgs {
     report: Option<PathBuf>,
 }
 
-/// How weights become integers.
+/// A way for weights to become integers.
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 enum RoundingMethod {
     /// Each by itself
     Fit,
-    /// So that the errors of a row make up for each other; needs --calibration, with which it is the default
+    /// Errors of a row make up for each other: the default with --calibration
     Gptq,
 }
 
@@ -170,7 +170,7 @@ impl QuantizeArgs {
         Ok(QuantizedModel { path: output, about })
     }
 
-    /// What is done of the work already.
+    /// The state of the work, which goes on from there.
     fn state(&self, gguf: &Gguf, checkpoint: &Checkpoint) -> Result<WorkState> {
         let Some(dir) = &self.state else { return Ok(WorkState::none()) };
         let QuantizeArgs { aim, keep, requantize, .. } = self;

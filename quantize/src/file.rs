@@ -1,12 +1,11 @@
 //! The GGUF file that is written: the metadata of the one that it is made of, and tensors in their new types.
 
 use crate::calibrate::CalibrationTexts;
-use crate::fit::UnfitWeight;
 use crate::forward::LayeredModel;
 use crate::gptq::{LayerSweep, SweptTensor};
 use crate::recipe::Candidate;
 use crate::report::{SizeReport, TensorReport};
-use crate::rows::{MatrixSource, RowsError, RowsJob, WeightedSquares, fit_rows};
+use crate::rows::{MatrixSource, RowsError, RowsJob, WeightedSquares, fit_rows, unfit_weight};
 use crate::state::WorkState;
 use kernmill::observe::{Observer, Progress, Unit};
 use kernmill::{Error, Result, check_space};
@@ -184,22 +183,6 @@ impl QuantizedFile<'_> {
         let tensors: Vec<TensorReport> = (0..self.tensors.len()).map(tensor).collect();
         SizeReport { bits_per_weight: bits_per_weight(&self.tensors), bytes, divergence: None, tensors }
     }
-}
-
-/// Tells of a weight that a type cannot hold.
-pub(crate) fn unfit_weight(
-    gguf: &Gguf,
-    name: &str,
-    kind: TensorType,
-    row: usize,
-    unfit: UnfitWeight,
-) -> Error {
-    let UnfitWeight { index, value } = unfit;
-    let what = format!(
-        "tensor `{name}`, row {row}, column {index}: {value} does not fit {}, whose largest is 65504",
-        kind.name
-    );
-    Error::input(gguf.path(), what)
 }
 
 /// Bits for each weight, over all tensors.

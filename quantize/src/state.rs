@@ -1,8 +1,7 @@
-//! What is done of a work, in a directory, so that the same work goes on from there after it was stopped.
+//! The finished pieces of a work, in a directory: the same work goes on from there after it was stopped.
 //!
 //! Each piece is a file that appears whole. A piece that is damaged is made again.
 
-use crate::gptq::{ProductErrors, SweptTensor};
 use crate::rows::WeightedSquares;
 use kernmill::{Error, Result};
 use kernmill_checkpoint::gguf::{Imatrix, ImatrixEntry};
@@ -91,9 +90,9 @@ impl WorkState {
 
     /// A piece that was kept, if it is whole.
     pub(crate) fn piece(&self, name: &str) -> Option<Vec<u8>> {
-        let mut all = fs::read(self.dir.as_ref()?.join(name)).ok()?;
-        let contents = all.split_off_checked(HASH)?;
-        (blake3::hash(&contents).as_bytes()[..] == all[..]).then_some(contents)
+        let all = fs::read(self.dir.as_ref()?.join(name)).ok()?;
+        let (hash, contents) = all.split_at_checked(HASH)?;
+        (hash_of(name, contents)[..] == *hash).then(|| contents.to_vec())
     }
 
     /// Keeps a piece.
@@ -104,15 +103,15 @@ impl WorkState {
         let Some(dir) = &self.dir else { return Ok(()) };
         let path = dir.join(name);
         let new = NewFile::create(&path).map_err(Error::read(&path))?;
-        let hash = blake3::hash(contents);
-        let parts = new.file().write_all(hash.as_bytes()).and_then(|()| new.file().write_all(contents));
+        let parts =
+            new.file().write_all(&hash_of(name, contents)).and_then(|()| new.file().write_all(contents));
         parts.and_then(|()| new.finish_synced()).map_err(Error::write(&path))
     }
 
     /// A piece as it was kept, or as `make` makes it now.
     ///
     /// # Errors
-    /// Those of `make`, or if the piece cannot be written.
+    /// If `make` fails, or the piece cannot be written.
     pub(crate) fn kept_or<T: StatePiece>(&self, name: &str, make: impl FnOnce() -> Result<T>) -> Result<T> {
         if let Some(kept) = self.piece(name).and_then(|bytes| T::read(&mut PieceReader(&bytes))) {
             return Ok(kept);
@@ -127,6 +126,13 @@ impl WorkState {
     }
 }
 
+/// The hash of a piece and of what it is called.
+fn hash_of(name: &str, contents: &[u8]) -> [u8; HASH] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name.as_bytes()).update(&[0]).update(contents);
+    *hasher.finalize().as_bytes()
+}
+
 /// Whether a directory has nothing, but for files that were not finished.
 fn is_empty(dir: &Path) -> Result<bool> {
     let mut entries = fs::read_dir(dir).map_err(Error::read(dir))?;
@@ -134,17 +140,6 @@ fn is_empty(dir: &Path) -> Result<bool> {
         entry.is_ok_and(|entry| !entry.file_name().to_string_lossy().ends_with(".unfinished"))
     };
     Ok(!entries.any(is_whole))
-}
-
-/// Splits off what is behind the first bytes, if there are so many.
-trait SplitOffChecked {
-    fn split_off_checked(&mut self, at: usize) -> Option<Vec<u8>>;
-}
-
-impl SplitOffChecked for Vec<u8> {
-    fn split_off_checked(&mut self, at: usize) -> Option<Vec<u8>> {
-        (self.len() >= at).then(|| self.split_off(at))
-    }
 }
 
 /// Bytes of a piece that are not read yet.
@@ -250,39 +245,5 @@ impl StatePiece for WeightedSquares {
     fn read(from: &mut PieceReader<'_>) -> Option<WeightedSquares> {
         let (error, weights) = StatePiece::read(from)?;
         Some(WeightedSquares { error, weights })
-    }
-}
-
-impl StatePiece for SweptTensor {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.squares.write(out);
-        (self.products.fitted, self.products.written).write(out);
-        self.plain.write(out);
-    }
-
-    fn read(from: &mut PieceReader<'_>) -> Option<SweptTensor> {
-        let squares = WeightedSquares::read(from)?;
-        let (fitted, written) = StatePiece::read(from)?;
-        Some(SweptTensor { squares, products: ProductErrors { fitted, written }, plain: Vec::read(from)? })
-    }
-}
-
-/// By tensor, its new bytes and what became of it.
-pub(crate) type SweptPart = BTreeMap<usize, (Vec<u8>, SweptTensor)>;
-
-impl StatePiece for SweptPart {
-    fn write(&self, out: &mut Vec<u8>) {
-        self.len().write(out);
-        for (tensor, (bytes, swept)) in self {
-            tensor.write(out);
-            bytes.len().write(out);
-            out.extend(bytes);
-            swept.write(out);
-        }
-    }
-
-    fn read(from: &mut PieceReader<'_>) -> Option<SweptPart> {
-        let all: Vec<(usize, (Vec<u8>, SweptTensor))> = Vec::read(from)?;
-        Some(all.into_iter().collect())
     }
 }

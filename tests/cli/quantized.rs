@@ -12,7 +12,7 @@ const SPEC: &str = include_str!("../../model-specs/nano/nano.toml");
 fn a_killed_quantisation_goes_on_to_the_same_file() {
     let sandbox = Sandbox::of("gptoss-base");
     sandbox.write("nano.toml", SPEC);
-    sandbox.run(&["synth", "nano.toml", "-o", "f16.gguf", "--type", "f16", "-q"]).text();
+    sandbox.run(&["synth", "nano.toml", "-o", "f16.gguf", "--types", "f16", "-q"]).text();
     let work = ["quantize", "f16.gguf", "-o", "a.gguf", "--bits", "5.6", "--calibration", "default"];
     let work = [&work[..], &["--tokens", "300", "--state", "state", "-q"]].concat();
     let start = Instant::now();

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Columns that are eliminated, and rounded, together.
 pub(crate) const BLOCK: usize = 64;
-/// What is added to the diagonal, as parts of its mean: more, where less leaves no positive matrix.
+/// Additions to the diagonal, as parts of its mean: more, where less leaves no positive matrix.
 const DAMPING: [f64; 3] = [0.01, 0.1, 1.0];
 const LANES: usize = 8;
 

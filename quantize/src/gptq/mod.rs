@@ -6,6 +6,7 @@
 
 mod factor;
 mod moments;
+mod piece;
 mod rounding;
 mod sweep;
 #[cfg(test)]
@@ -13,5 +14,5 @@ pub(crate) mod sweep_tests;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use rounding::ProductErrors;
-pub(crate) use sweep::{LayerSweep, SweptTensor};
+pub(crate) use piece::SweptTensor;
+pub(crate) use sweep::LayerSweep;

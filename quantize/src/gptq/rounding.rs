@@ -7,9 +7,9 @@ use kernmill_plan::format::{WeightFormat, read_stored};
 /// Squared errors of products with the inputs, as parts of the inputs' mean square.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProductErrors {
-    /// Of the rows as they are fitted one weight at a time.
+    /// The sum for rows whose weights are fitted one at a time.
     pub(crate) fitted: f64,
-    /// Of the rows that were written.
+    /// The sum for the rows that were written.
     pub(crate) written: f64,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct RowRounder<'a> {
     fitter: BlockFitter,
     format: WeightFormat,
     factors: &'a InputFactors,
-    /// How much errors of columns count where scales are fitted.
+    /// Weights of the columns' errors where scales are fitted.
     importance: &'a [f32],
 }
 

@@ -3,13 +3,13 @@
 
 use super::factor::InputFactors;
 use super::moments::InputMoments;
+use super::piece::{SweptPart, SweptTensor};
 use super::rounding::{ProductErrors, RowRounder};
-use crate::file::unfit_weight;
 use crate::fit::{BlockFitter, UnfitWeight};
 use crate::forward::{LayeredModel, ProductInput};
 use crate::recipe::Candidate;
-use crate::rows::{MatrixSource, WeightedSquares, round_rows};
-use crate::state::{SweptPart, WorkState};
+use crate::rows::{MatrixSource, WeightedSquares, round_rows, unfit_weight};
+use crate::state::WorkState;
 use kernmill::observe::{Observer, Unit};
 use kernmill::{Error, Result};
 use kernmill_checkpoint::blocks::TensorType;
@@ -37,15 +37,6 @@ pub(crate) struct LayerSweep<'a, 'c> {
     by_name: BTreeMap<&'a str, usize>,
     /// By tensor, the part that it is rounded in, if it is one of them.
     parts: Vec<Option<usize>>,
-}
-
-/// What became of a tensor.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SweptTensor {
-    pub(crate) squares: WeightedSquares,
-    pub(crate) products: ProductErrors,
-    /// Experts, or the first of one matrix, that too few tokens met, or none with an input.
-    pub(crate) plain: Vec<usize>,
 }
 
 /// Takes a tensor and its bytes.
@@ -335,21 +326,6 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
 
 fn experts(tensor: &Tensor) -> usize {
     if tensor.role == Role::ExpertMatrix { tensor.shape[0] } else { 1 }
-}
-
-impl SweptTensor {
-    /// The error of products, as a part of that of the fit.
-    pub(crate) fn product_error(&self) -> Option<f64> {
-        (self.products.fitted > 0.0).then(|| (self.products.written / self.products.fitted).sqrt())
-    }
-
-    fn add(&mut self, more: &SweptTensor) {
-        self.squares.error += more.squares.error;
-        self.squares.weights += more.squares.weights;
-        self.products.fitted += more.products.fitted;
-        self.products.written += more.products.written;
-        self.plain.extend(&more.plain);
-    }
 }
 
 impl SeenRows {
