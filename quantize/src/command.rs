@@ -183,7 +183,7 @@ impl QuantizeArgs {
         for file in checkpoint.files() {
             key.model(file, head.as_bytes())?;
         }
-        // What is not there is the program's own text, or an error later on.
+        // Others are the program's own text, or an error later on.
         for file in read.into_iter().filter(|file| file.is_file()) {
             key.file(file)?;
         }

@@ -35,7 +35,7 @@ fn a_killed_quantisation_goes_on_to_the_same_file() {
         } else {
             finished += 1;
         }
-        // What has its name is whole.
+        // A file under its name is whole.
         if sandbox.path("a.gguf").exists() {
             assert!(fs::read(sandbox.path("a.gguf")).unwrap() == expected);
         }

@@ -97,8 +97,7 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
     /// If it cannot be read.
     pub(crate) fn of_file(&self, path: &Path, observer: &dyn Observer) -> Result<f64> {
         let checkpoint = Gguf::open(path).and_then(Gguf::into_checkpoint).map_err(Error::read(path))?;
-        let graph = (*self.model.graph).clone();
-        let other = LayeredModel::new(graph, &checkpoint, self.model.threads())?;
+        let other = self.model.with(&checkpoint);
         SensitivityProbe::new(self.model, &self.windows)?.of(&other, observer)
     }
 

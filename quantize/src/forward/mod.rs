@@ -86,6 +86,19 @@ impl<'a> LayeredModel<'a> {
         Ok(LayeredModel { graph: Arc::new(graph), weights, parts, last_use, head, threads })
     }
 
+    /// The same model with the weights of another file, whose tensors have the same names and shapes and may
+    /// have other types.
+    pub(crate) fn with<'b>(&self, checkpoint: &'b Checkpoint) -> LayeredModel<'b> {
+        LayeredModel {
+            graph: self.graph.clone(),
+            weights: CheckpointWeights::of_some(checkpoint),
+            parts: self.parts.clone(),
+            last_use: self.last_use.clone(),
+            head: self.head,
+            threads: self.threads,
+        }
+    }
+
     /// How many parts there are, which run one after the other.
     pub(crate) fn parts(&self) -> usize {
         self.parts.len()

@@ -70,7 +70,7 @@ fn files_are_the_same_from_any_number_of_threads_and_nearer_to_the_model() {
         let (error, plain) = ratio(name);
         assert!(error.unwrap() < 0.9 && plain == 0, "{name}: {error:?}");
     }
-    // What layers make of the texts is nearer to what they made before.
+    // The rows that layers get are nearer to those of the model.
     let text = dir.path().join("text.txt");
     let [base, gptq, fit] =
         ["model.gguf", "a.gguf", "fit.gguf"].map(|name| first_inputs(&dir.path().join(name), &text));

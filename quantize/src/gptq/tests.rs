@@ -69,7 +69,7 @@ fn products_of_the_inputs_have_smaller_errors_than_with_fitted_weights() {
         assert_eq!(bytes.len(), fit.len());
         let [error, of_fit] = [&bytes, &fit].map(|bytes| product_error(&x, &w, &back(format, bytes)));
         assert!(error < 0.5 * of_fit, "{}: {error} {of_fit}", format.name());
-        // What is told is damped by a hundredth of the inputs' mean square.
+        // The told errors are damped by a hundredth of the inputs' mean square.
         let [told, ratio] = [told.written / told.fitted, error / of_fit];
         assert!(told < 0.5 && told > 0.8 * ratio && told < ratio + 0.2, "{}: {told} {ratio}", format.name());
     }
