@@ -86,8 +86,8 @@ impl<'a> LayeredModel<'a> {
         Ok(LayeredModel { graph: Arc::new(graph), weights, parts, last_use, head, threads })
     }
 
-    /// The same model with the weights of another file, whose tensors have the same names and shapes and may
-    /// have other types.
+    /// A copy of the model with the weights of another file, whose tensors have the same names and shapes,
+    /// and may have other types.
     pub(crate) fn with<'b>(&self, checkpoint: &'b Checkpoint) -> LayeredModel<'b> {
         LayeredModel {
             graph: self.graph.clone(),
