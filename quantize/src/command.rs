@@ -6,6 +6,7 @@ use crate::file::{QuantizedFile, bits_per_weight, source};
 use crate::recipe::{Candidate, KeepRule, TypeRecipe};
 use crate::report::{QuantizedModel, SizeReport};
 use crate::sizing::Sizing;
+use crate::state::{WorkKey, WorkState};
 use kernmill::locate::locate;
 use kernmill::observe::Observer;
 use kernmill::{Error, Result};
@@ -37,15 +38,30 @@ pub struct QuantizeArgs {
     imatrix: Vec<PathBuf>,
     #[command(flatten)]
     calibration: CalibrationArgs,
+    /// Rounding of weights
+    #[arg(long, value_enum, value_name = "HOW", requires_if("gptq", "calibration"))]
+    method: Option<RoundingMethod>,
     /// Type of the matrices whose name the regular expression finds, whatever else is asked for
     #[arg(long, value_name = "REGEX=TYPE")]
     keep: Vec<KeepRule>,
     /// Round blocks of few bits again, where the model has no others
     #[arg(long)]
     requantize: bool,
+    /// Directory to keep what is done in: the same work goes on from there after it was stopped
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Write what became of each tensor, and the error that it has, as JSON
     #[arg(long, value_name = "FILE.json")]
     report: Option<PathBuf>,
+}
+
+/// A way for weights to become integers.
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+enum RoundingMethod {
+    /// Each by itself
+    Fit,
+    /// Errors of a row make up for each other: the default with --calibration
+    Gptq,
 }
 
 /// Which types matrices get, or what they are chosen for.
@@ -89,13 +105,14 @@ impl QuantizeArgs {
         let _env = FloatEnv::standard();
         let gguf = self.open()?;
         let checkpoint = gguf.clone().into_checkpoint().map_err(Error::read(&self.model))?;
+        let state = self.state(&gguf, &checkpoint)?;
         let calibration = self.calibration.open(&self.model)?;
         let layers = calibration.as_ref().map(|calibration| calibration.layers(threads)).transpose()?;
         let calibrated = calibration.as_ref().map(|calibration| &calibration.texts).zip(layers.as_ref());
         let imatrix = match (self.merged()?, calibrated) {
             (imatrix, None) => imatrix,
             (imatrix, Some((texts, layers))) => {
-                Some(self.calibration.added_to(imatrix, layers, texts, observer)?)
+                Some(self.calibration.added_to(imatrix, layers, texts, (&state, observer))?)
             }
         };
         let Some(output) = self.output.clone().filter(|_| !self.calibration.is_alone()) else {
@@ -121,18 +138,26 @@ impl QuantizeArgs {
             file_type: types.and_then(GgufTypes::number),
             tensors: candidates.iter().map(|candidate| (candidate, candidate.types[0])).collect(),
             threads,
+            texts: layers.as_ref().zip(calibrated.map(|(texts, _)| texts)).filter(|_| self.makes_up()),
         };
         let mut divergence = None;
         if let Some(aim) = self.aim.sized() {
             let beside = file.bytes()? - candidates.iter().map(|it| it.bytes(it.types[0])).sum::<u64>();
             let sized = Sizing { candidates: &candidates, sources: &sources, aim, beside, threads };
-            let chosen = sized.types(measured.as_ref(), observer)?;
+            let chosen = sized.types(measured.as_ref(), (&state, observer))?;
             file.tensors =
                 candidates.iter().zip(&chosen.places).map(|(it, &at)| (it, it.types[at])).collect();
             divergence = chosen.divergence;
         }
         let bits = bits_per_weight(&file.tensors);
-        let report = SizeReport { divergence, ..file.write(&output, observer)? };
+        let written = file.write(&output, &state, observer)?;
+        if let (Some(measured), Some(divergence)) = (&measured, &mut divergence)
+            && self.makes_up()
+        {
+            divergence.made_up(&written.tensors);
+            divergence.measured = measured.of_file(&output, observer)?;
+        }
+        let report = SizeReport { divergence, ..written };
         if let Some(path) = &self.report {
             let json =
                 serde_json::to_string_pretty(&report).map_err(|error| Error::failed(error.to_string()))?;
@@ -143,6 +168,31 @@ impl QuantizeArgs {
         let before = size(checkpoint.bytes());
         let about = format!("{bits:.3} bits a weight, made of {before}; `kernmill run` takes it");
         Ok(QuantizedModel { path: output, about })
+    }
+
+    /// The state of the work, which goes on from there.
+    fn state(&self, gguf: &Gguf, checkpoint: &Checkpoint) -> Result<WorkState> {
+        let Some(dir) = &self.state else { return Ok(WorkState::none()) };
+        let QuantizeArgs { aim, keep, requantize, .. } = self;
+        let arguments =
+            format!("{aim:?} {keep:?} {requantize} {} {}", self.makes_up(), self.calibration.tokens());
+        let read: Vec<&PathBuf> = self.imatrix.iter().chain(self.calibration.files()).collect();
+        let mut key = WorkKey::new(&format!("{arguments} {read:?}"));
+        let keys = gguf.stored_keys().map_err(Error::read(&self.model))?;
+        let head = format!("{keys:?} {:?}", gguf.tensors());
+        for file in checkpoint.files() {
+            key.model(file, head.as_bytes())?;
+        }
+        // Others are the program's own text, or an error later on.
+        for file in read.into_iter().filter(|file| file.is_file()) {
+            key.file(file)?;
+        }
+        WorkState::open(dir, &key)
+    }
+
+    /// Whether rounding makes up for its errors.
+    fn makes_up(&self) -> bool {
+        self.method != Some(RoundingMethod::Fit)
     }
 
     fn open(&self) -> Result<Gguf> {

@@ -1,16 +1,23 @@
 //! The GGUF file that is written: the metadata of the one that it is made of, and tensors in their new types.
 
+use crate::calibrate::CalibrationTexts;
+use crate::forward::LayeredModel;
+use crate::gptq::{LayerSweep, SweptTensor};
 use crate::recipe::Candidate;
 use crate::report::{SizeReport, TensorReport};
-use crate::rows::{MatrixSource, RowsError, RowsJob, WeightedSquares, fit_rows};
-use kernmill::observe::{Observer, Unit};
+use crate::rows::{MatrixSource, RowsError, RowsJob, WeightedSquares, fit_rows, unfit_weight};
+use crate::state::WorkState;
+use kernmill::observe::{Observer, Progress, Unit};
 use kernmill::{Error, Result, check_space};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::blocks::TensorType;
 use kernmill_checkpoint::gguf::{Gguf, Imatrix, NewGguf};
 use kernmill_os::output::NewFile;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// The version of the arithmetic of blocks.
 const QUANTIZATION_VERSION: u32 = 2;
@@ -25,6 +32,8 @@ pub(crate) struct QuantizedFile<'a> {
     /// Every tensor and its new type.
     pub(crate) tensors: Vec<(&'a Candidate<'a>, TensorType)>,
     pub(crate) threads: usize,
+    /// A model and texts to round the matrices for.
+    pub(crate) texts: Option<(&'a LayeredModel<'a>, &'a CalibrationTexts)>,
 }
 
 impl QuantizedFile<'_> {
@@ -38,7 +47,12 @@ impl QuantizedFile<'_> {
     }
 
     /// Writes the file: it appears whole or not at all.
-    pub(crate) fn write(&self, path: &Path, observer: &dyn Observer) -> Result<SizeReport> {
+    pub(crate) fn write(
+        &self,
+        path: &Path,
+        state: &WorkState,
+        observer: &dyn Observer,
+    ) -> Result<SizeReport> {
         let file = self.head()?;
         let offsets = file.offsets();
         let head = file.head(&offsets);
@@ -53,14 +67,18 @@ impl QuantizedFile<'_> {
         for (candidate, _) in &self.tensors {
             sources.push(source(self.checkpoint, candidate, imatrix)?);
         }
+        let sweep = self.texts.map(|(model, texts)| {
+            LayerSweep::new(self.gguf, (model, &texts.windows), &self.tensors, &sources)
+        });
         let (mut kept, mut jobs, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for (((candidate, kind), source), offset) in self.tensors.iter().zip(&sources).zip(&offsets) {
+        for (at, (((candidate, kind), source), offset)) in
+            self.tensors.iter().zip(&sources).zip(&offsets).enumerate()
+        {
             if *kind == candidate.info.kind {
                 kept.push((candidate.info, start + offset));
-            } else {
+            } else if !sweep.as_ref().is_some_and(|sweep| sweep.has(at)) {
                 jobs.push(RowsJob { source, kind: *kind, step: 1 });
-                let row_bytes = candidate.bytes(*kind) / source.rows as u64;
-                places.push((start + offset, row_bytes));
+                places.push((format!("tensor-{at}"), start + offset));
             }
         }
         let weights: usize = jobs.iter().map(|job| job.count() * job.source.cols).sum();
@@ -69,18 +87,40 @@ impl QuantizedFile<'_> {
             new.file().write_all_at(self.gguf.data(info), at).map_err(Error::write(path))?;
             self.checkpoint.release(&info.name, 0..usize::MAX);
         }
-        let fitted = fit_rows(&jobs, self.threads, &|job, row, bytes| {
-            let (at, row_bytes) = places[job];
-            progress.advance(bytes.len() as u64 / row_bytes * jobs[job].source.cols as u64);
-            new.file().write_all_at(bytes, at + row as u64 * row_bytes)
+        let mut squares = Vec::new();
+        for (job, (name, to)) in jobs.iter().zip(places) {
+            let (bytes, of_job) = state.kept_or(&name, || self.fitted(job, &*progress))?;
+            new.file().write_all_at(&bytes, to).map_err(Error::write(path))?;
+            squares.push(of_job);
+        }
+        drop(progress);
+        let swept = match &sweep {
+            None => BTreeMap::new(),
+            Some(sweep) => sweep.run((state, observer), &|at, bytes| {
+                new.file().write_all_at(bytes, start + offsets[at]).map_err(Error::write(path))
+            })?,
+        };
+        new.finish().map_err(Error::write(path))?;
+        Ok(self.report(&sources, squares.into_iter(), &swept, bytes))
+    }
+
+    /// A tensor with each weight fitted by itself.
+    fn fitted(&self, job: &RowsJob<'_>, progress: &dyn Progress) -> Result<(Vec<u8>, WeightedSquares)> {
+        let row_bytes = job.source.cols / job.kind.elements * job.kind.bytes;
+        let all = Mutex::new(vec![0; job.source.rows * row_bytes]);
+        let fitted = fit_rows(std::slice::from_ref(job), self.threads, &|_, row, bytes: &[u8]| {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all[row * row_bytes..][..bytes.len()].copy_from_slice(bytes);
+            progress.advance((bytes.len() / row_bytes * job.source.cols) as u64);
+            Ok::<(), Infallible>(())
         });
         let squares = fitted.map_err(|error| match error {
-            RowsError::Taken(error) => Error::write(path)(error),
-            RowsError::Unfit(job, row, unfit) => self.unfit(&jobs[job], row, unfit.index, unfit.value),
+            RowsError::Taken(never) => match never {},
+            RowsError::Unfit(_, row, unfit) => {
+                unfit_weight(self.gguf, job.source.name(), job.kind, row, unfit)
+            }
         })?;
-        drop(progress);
-        new.finish().map_err(Error::write(path))?;
-        Ok(self.report(&sources, squares.into_iter(), bytes))
+        Ok((all.into_inner().unwrap_or_else(PoisonError::into_inner), squares[0]))
     }
 
     /// Metadata, and what describes the tensors.
@@ -110,28 +150,23 @@ impl QuantizedFile<'_> {
         Ok(file)
     }
 
-    fn unfit(&self, job: &RowsJob<'_>, row: usize, column: usize, value: f32) -> Error {
-        let is_it = |(candidate, kind): &&(&Candidate<'_>, TensorType)| {
-            *kind == job.kind && candidate.info.name == job.source.name()
-        };
-        let name = self.tensors.iter().find(is_it).map_or("", |(candidate, _)| candidate.info.name.as_str());
-        let what = format!(
-            "tensor `{name}`, row {row}, column {column}: {value} does not fit {}, whose largest is 65504",
-            job.kind.name
-        );
-        Error::input(self.gguf.path(), what)
-    }
-
-    /// `squares` has those of the tensors that were not kept.
+    /// `squares` has those of the tensors that were neither kept nor swept.
     fn report(
         &self,
         sources: &[MatrixSource<'_>],
         mut squares: impl Iterator<Item = WeightedSquares>,
+        swept: &BTreeMap<usize, SweptTensor>,
         bytes: u64,
     ) -> SizeReport {
-        let tensor = |((candidate, kind), source): (&(&Candidate<'_>, TensorType), &MatrixSource<'_>)| {
+        let tensor = |at: usize| {
+            let ((candidate, kind), source) = (&self.tensors[at], &sources[at]);
             let is_kept = *kind == candidate.info.kind;
-            let squares = if is_kept { None } else { squares.next() };
+            let swept = swept.get(&at);
+            let squares = match swept {
+                Some(swept) => Some(swept.squares),
+                None if is_kept => None,
+                None => squares.next(),
+            };
             TensorReport {
                 name: candidate.info.name.clone(),
                 shape: candidate.info.shape.clone(),
@@ -139,11 +174,13 @@ impl QuantizedFile<'_> {
                 to: kind.name,
                 bytes: candidate.bytes(*kind),
                 relative_error: squares.map_or(0.0, WeightedSquares::relative_error),
+                product_error: swept.and_then(SweptTensor::product_error),
+                fitted_plainly: swept.map_or(Vec::new(), |swept| swept.plain.clone()),
                 has_importance: source.importance().is_known,
                 unreached_experts: source.importance().unreached.clone(),
             }
         };
-        let tensors: Vec<TensorReport> = self.tensors.iter().zip(sources).map(tensor).collect();
+        let tensors: Vec<TensorReport> = (0..self.tensors.len()).map(tensor).collect();
         SizeReport { bits_per_weight: bits_per_weight(&self.tensors), bytes, divergence: None, tensors }
     }
 }

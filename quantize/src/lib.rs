@@ -14,13 +14,17 @@ mod command;
 mod file;
 pub mod fit;
 mod forward;
+mod gptq;
 mod recipe;
 mod report;
 mod rows;
 mod sensitivity;
 mod sizing;
+mod state;
+#[cfg(test)]
+mod state_tests;
 
 pub use command::QuantizeArgs;
 pub use report::QuantizedModel;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -29,6 +29,16 @@ pub(crate) struct DivergenceReport {
     pub(crate) by_tensor: Vec<f64>,
 }
 
+impl DivergenceReport {
+    /// Takes what making up for errors gained off the parts: a divergence goes with the square of an error.
+    pub(crate) fn made_up(&mut self, tensors: &[TensorReport]) {
+        for (part, tensor) in self.by_tensor.iter_mut().zip(tensors) {
+            *part *= tensor.product_error.map_or(1.0, |error| error * error);
+        }
+        self.predicted = self.by_tensor.iter().sum();
+    }
+}
+
 /// A tensor, and its new type.
 #[derive(Serialize)]
 pub(crate) struct TensorReport {
@@ -40,6 +50,13 @@ pub(crate) struct TensorReport {
     pub(crate) bytes: u64,
     /// Square root of the squared errors over the squares of the weights, both weighted by importance.
     pub(crate) relative_error: f64,
+    /// The error of its products with the inputs of the calibration, as a part of what fitting each weight by
+    /// itself leaves; where rounding makes up for errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) product_error: Option<f64>,
+    /// Experts, or 0 for one matrix, that too few tokens of the calibration met to make up for errors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) fitted_plainly: Vec<usize>,
     /// Whether the importance of its columns is known.
     pub(crate) has_importance: bool,
     /// Experts that no token of the importance matrix reached, which are fitted plainly.

@@ -3,8 +3,9 @@
 use crate::fit::{BlockFitter, UnfitWeight};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+use kernmill::Error;
 use kernmill_checkpoint::blocks::TensorType;
-use kernmill_checkpoint::gguf::{GgufTensor, Imatrix};
+use kernmill_checkpoint::gguf::{Gguf, GgufTensor, Imatrix};
 use kernmill_checkpoint::{Checkpoint, TensorView};
 use kernmill_os::threads::share;
 use kernmill_plan::format::read_stored;
@@ -113,6 +114,15 @@ impl<'a> MatrixSource<'a> {
 
     pub(crate) fn importance(&self) -> &Importance {
         &self.importance
+    }
+
+    /// Appends some rows in f32.
+    pub(crate) fn read(&self, rows: Range<usize>, out: &mut Vec<f32>) {
+        let bytes = rows.start * self.row_bytes..rows.end * self.row_bytes;
+        for row in rows {
+            self.view.encoding.decode(self.view.dtype, self.stored(row), out);
+        }
+        self.checkpoint.release(self.view.name, bytes);
     }
 
     /// Bytes of a row as they are.
@@ -224,6 +234,22 @@ pub(crate) enum RowsError<E> {
     Unfit(usize, usize, UnfitWeight),
     /// The error of the one who took the rows.
     Taken(E),
+}
+
+/// Tells of a weight that a type cannot hold.
+pub(crate) fn unfit_weight(
+    gguf: &Gguf,
+    name: &str,
+    kind: TensorType,
+    row: usize,
+    unfit: UnfitWeight,
+) -> Error {
+    let UnfitWeight { index, value } = unfit;
+    let what = format!(
+        "tensor `{name}`, row {row}, column {index}: {value} does not fit {}, whose largest is 65504",
+        kind.name
+    );
+    Error::input(gguf.path(), what)
 }
 
 /// Takes the job, the first row and the bytes of a piece.

@@ -7,6 +7,7 @@ use crate::file::weights;
 use crate::recipe::Candidate;
 use crate::report::DivergenceReport;
 use crate::rows::{MatrixSource, RowsError, RowsJob, fit_rows};
+use crate::state::WorkState;
 use kernmill::observe::{Observer, Unit};
 use kernmill::{Error, Result};
 use std::convert::Infallible;
@@ -39,14 +40,14 @@ impl Sizing<'_, '_> {
     pub(crate) fn types(
         &self,
         measured: Option<&MeasuredTypes<'_, '_>>,
-        observer: &dyn Observer,
+        (state, observer): (&WorkState, &dyn Observer),
     ) -> Result<ChosenTypes> {
         let squares = self.squares(observer)?;
         let Some(measured) = measured else {
             let costs = self.by_table(squares);
             return Ok(ChosenTypes { places: self.choose(&costs, 1.0)?, divergence: None });
         };
-        let costs = measured.costs(squares, observer)?;
+        let costs = measured.costs(squares, (state, observer))?;
         let mut places = self.choose(&costs, 1.0)?;
         let mut found = measured.divergence(&places, observer)?;
         let sum =

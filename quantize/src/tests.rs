@@ -62,8 +62,8 @@ fn model() -> TempDir {
     dir
 }
 
-/// Runs the command in a directory with this many threads.
-fn quantize(dir: &Path, threads: usize, args: &str, observer: &dyn Observer) -> Result<String> {
+/// Runs the command on `model.gguf` in a directory with this many threads.
+pub(crate) fn quantize(dir: &Path, threads: usize, args: &str, observer: &dyn Observer) -> Result<String> {
     let path = |name: &str| dir.join(name).display().to_string();
     let words = args.split(' ').map(|word| match word.contains('.') && !word.contains('=') {
         true if word.parse::<f64>().is_err() => path(word),

@@ -30,6 +30,7 @@ mod outputs;
 mod perf;
 mod plans;
 mod prompts;
+mod quantized;
 mod reports;
 mod requests;
 mod safetensors_file;

@@ -29,7 +29,8 @@ const QUICK: [(&str, &str); 4] =
 const FUSION: &str = "model-specs/examples/fused/mish.toml";
 
 /// Options whose value is written by the command.
-const OUTPUTS: [&str; 7] = ["-o", "--output", "--out", "--save", "--save-imatrix", "--emit-dir", "--html"];
+const OUTPUTS: [&str; 8] =
+    ["-o", "--output", "--out", "--save", "--save-imatrix", "--state", "--emit-dir", "--html"];
 
 /// The directory that a document's commands run in.
 struct CommandDir(TempDir);

@@ -139,7 +139,7 @@ fn rows_are_selected_and_decoded() {
     ];
     safetensors::serialize_to_file(views, None, &dir.path().join(SINGLE_FILE)).unwrap();
     let checkpoint = Checkpoint::open(dir.path()).unwrap();
-    let weights = CheckpointWeights::unbound(&checkpoint);
+    let weights = CheckpointWeights::of_some(&checkpoint);
     let tensor = Tensor {
         name: "up".into(),
         role: crate::ir::Role::ExpertMatrix,
@@ -185,7 +185,7 @@ fn transposed_matrices_are_read_by_rows() {
         ("narrow", View::new(Dtype::BF16, shape, &bf16s).unwrap()),
     ];
     let checkpoint = Checkpoint::from_bytes("m", safetensors::serialize(views, None).unwrap()).unwrap();
-    let weights = CheckpointWeights::unbound(&checkpoint);
+    let weights = CheckpointWeights::of_some(&checkpoint);
     let tensor = |name: &str, rows: RowSelect, n: usize| Tensor {
         name: name.into(),
         role: crate::ir::Role::ExpertMatrix,
@@ -236,7 +236,7 @@ fn pieces_and_experts_are_gathered() {
         let views =
             views.iter().map(|(name, shape, v)| (name, View::new(Dtype::F32, shape.clone(), v).unwrap()));
         let checkpoint = Checkpoint::from_bytes("m", safetensors::serialize(views, None).unwrap()).unwrap();
-        let weights = CheckpointWeights::unbound(&checkpoint);
+        let weights = CheckpointWeights::of_some(&checkpoint);
         let read = |rows: RowSelect, n: usize, expert: usize| {
             let name = if gathered { "experts.{expert}.w" } else { "experts.w" };
             let source = crate::ir::TensorSource { name: name.to_owned(), scales: None, rows, transposed };

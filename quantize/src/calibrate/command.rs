@@ -4,6 +4,7 @@ use super::measure;
 use super::texts::CalibrationTexts;
 use crate::forward::LayeredModel;
 use crate::report::QuantizedModel;
+use crate::state::WorkState;
 use kernmill::compiler::{FusedSet, SourceModel};
 use kernmill::locate::{Located, locate};
 use kernmill::observe::Observer;
@@ -36,6 +37,11 @@ impl CalibrationArgs {
     /// Files that are read.
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.calibration.iter()
+    }
+
+    /// Tokens that are asked for.
+    pub(crate) fn tokens(&self) -> u32 {
+        self.tokens
     }
 
     /// The place of the importance matrix.
@@ -77,9 +83,9 @@ impl CalibrationArgs {
         other: Option<Imatrix>,
         layers: &LayeredModel<'_>,
         texts: &CalibrationTexts,
-        observer: &dyn Observer,
+        (state, observer): (&WorkState, &dyn Observer),
     ) -> Result<Imatrix> {
-        let measured = measure(layers, texts, observer)?;
+        let measured = state.kept_or("calibration", || measure(layers, texts, observer))?;
         if let Some(path) = &self.save_imatrix {
             let new = NewFile::create(path).map_err(Error::read(path))?;
             let written = new.file().write_all(&measured.to_gguf()).and_then(|()| new.finish());

@@ -7,17 +7,16 @@ mod probe_tests;
 mod sensitive;
 mod texts;
 
-pub(crate) use command::CalibrationArgs;
-pub(crate) use sensitive::MeasuredTypes;
-
 use crate::forward::{LayeredModel, ProductInput, chosen};
+pub(crate) use command::CalibrationArgs;
 use kernmill::Result;
 use kernmill::observe::{Observer, Unit};
 use kernmill_checkpoint::gguf::{Imatrix, ImatrixEntry};
 use kernmill_compiler::interp::NodeRun;
 use kernmill_compiler::ir::of_expert;
+pub(crate) use sensitive::MeasuredTypes;
 use std::collections::{BTreeMap, BTreeSet};
-use texts::CalibrationTexts;
+pub(crate) use texts::CalibrationTexts;
 
 /// Tokens of a chunk, as the files of importance matrices say it.
 const CHUNK: u32 = texts::WINDOW as u32;

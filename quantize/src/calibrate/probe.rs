@@ -3,12 +3,13 @@
 
 use crate::forward::gemm::PanelMatrix;
 use crate::forward::{LayeredModel, WeightChange};
+use crate::state::WorkState;
 use kernmill::observe::{Observer, Unit};
 use kernmill::{Error, Result};
 use kernmill_compiler::interp::NodeRun;
 use kernmill_compiler::ir::{Role, TensorId};
 use kernmill_os::threads::share;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -79,7 +80,7 @@ impl<'a, 'm> SensitivityProbe<'a, 'm> {
         &self,
         sites: &[ProbedSite],
         change: &WeightChange<'_>,
-        observer: &dyn Observer,
+        (state, observer): (&WorkState, &dyn Observer),
     ) -> Result<Vec<f64>> {
         let (_, head_id) = self.model.head_ids();
         let width = self.model.graph.value(self.model.head().expect("it was checked").0.inputs[0]).ty.cols();
@@ -88,36 +89,47 @@ impl<'a, 'm> SensitivityProbe<'a, 'm> {
         let mut found = vec![0.0; sites.len()];
         let mut order: Vec<usize> = (0..sites.len()).collect();
         order.sort_by_key(|site| self.first_part(&sites[*site], head_id));
-        for group in order.chunks(group) {
-            let mut base: Vec<NodeRun> = self.windows.iter().map(|ids| self.model.text(ids)).collect();
-            let mut begun: Vec<SiteRuns> = Vec::new();
-            for part in 0..self.model.parts() {
-                let weights = self.model.weights(part, None)?;
-                let mut here = Vec::new();
-                for site in group.iter().filter(|site| self.first_part(&sites[**site], head_id) == part) {
-                    let mut runs = base.clone();
-                    let changed =
-                        self.model.changed(&sites[*site].tensors, head_id, change, &self.all_ids())?;
-                    self.model.run(part, &mut runs, &weights, &|_| Some(&changed), &|_, _| None::<()>)?;
-                    here.push(SiteRuns { site: *site, runs });
-                }
-                let mut runs: Vec<NodeRun> = begun.iter_mut().flat_map(|of| of.runs.drain(..)).collect();
-                self.model.run(part, &mut runs, &weights, &|_| None, &|_, _| None::<()>)?;
-                let mut runs = runs.into_iter();
-                begun.iter_mut().for_each(|of| of.runs.extend(runs.by_ref().take(self.windows.len())));
-                self.model.run(part, &mut base, &weights, &|_| None, &|_, _| None::<()>)?;
-                begun.extend(here);
-            }
-            for SiteRuns { site, runs } in begun {
-                let own = match sites[site].tensors.contains(&head_id) {
-                    true => Some(self.model.head_weights(Some(change))?.0),
-                    false => None,
-                };
-                found[site] = self.divergence(&runs, own.as_ref().unwrap_or(&self.head));
-                progress.advance(1);
-            }
+        for (at, group) in order.chunks(group).enumerate() {
+            let divergences =
+                state.kept_or(&format!("sensitivities-{at}"), || self.group(sites, group, change))?;
+            let pairs = group.iter().zip(divergences);
+            pairs.for_each(|(site, divergence)| found[*site] = divergence);
+            progress.advance(group.len() as u64);
         }
         Ok(found)
+    }
+
+    /// The divergences for some sites, which begin in ascending parts.
+    fn group(&self, sites: &[ProbedSite], group: &[usize], change: &WeightChange<'_>) -> Result<Vec<f64>> {
+        let (_, head_id) = self.model.head_ids();
+        let mut base: Vec<NodeRun> = self.windows.iter().map(|ids| self.model.text(ids)).collect();
+        let mut begun: Vec<SiteRuns> = Vec::new();
+        for part in 0..self.model.parts() {
+            let weights = self.model.weights(part, None)?;
+            let mut here = Vec::new();
+            for site in group.iter().filter(|site| self.first_part(&sites[**site], head_id) == part) {
+                let mut runs = base.clone();
+                let changed =
+                    self.model.changed(&sites[*site].tensors, Some(head_id), change, &self.all_ids())?;
+                self.model.run(part, &mut runs, &weights, &|_| Some(&changed), &|_, _| None::<()>)?;
+                here.push(SiteRuns { site: *site, runs });
+            }
+            let mut runs: Vec<NodeRun> = begun.iter_mut().flat_map(|of| of.runs.drain(..)).collect();
+            self.model.run(part, &mut runs, &weights, &|_| None, &|_, _| None::<()>)?;
+            let mut runs = runs.into_iter();
+            begun.iter_mut().for_each(|of| of.runs.extend(runs.by_ref().take(self.windows.len())));
+            self.model.run(part, &mut base, &weights, &|_| None, &|_, _| None::<()>)?;
+            begun.extend(here);
+        }
+        let mut found = BTreeMap::new();
+        for SiteRuns { site, runs } in begun {
+            let own = match sites[site].tensors.contains(&head_id) {
+                true => Some(self.model.head_weights(Some(change))?.0),
+                false => None,
+            };
+            found.insert(site, self.divergence(&runs, own.as_ref().unwrap_or(&self.head)));
+        }
+        Ok(group.iter().map(|site| found[site]).collect())
     }
 
     /// The divergence with all weights changed at once, in nats a token.
@@ -139,12 +151,27 @@ impl<'a, 'm> SensitivityProbe<'a, 'm> {
                 .collect();
             tables.dedup();
             let (_, head_id) = self.model.head_ids();
-            let changed = self.model.changed(&tables, head_id, change, &self.all_ids())?;
+            let changed = self.model.changed(&tables, Some(head_id), change, &self.all_ids())?;
             self.model.run(part, &mut runs, &weights, &|_| Some(&changed), &|_, _| None::<()>)?;
             progress.advance(1);
         }
         let (head, _) = self.model.head_weights(Some(change))?;
         Ok(self.divergence(&runs, &head))
+    }
+
+    /// The divergence of another model of the same graph, in nats a token.
+    ///
+    /// # Errors
+    /// If weights cannot be read.
+    pub(crate) fn of(&self, other: &LayeredModel<'_>, observer: &dyn Observer) -> Result<f64> {
+        let progress = observer.begin("measuring the file", Unit::Count, other.parts() as u64);
+        let mut runs: Vec<NodeRun> = self.windows.iter().map(|ids| other.text(ids)).collect();
+        for part in 0..other.parts() {
+            let weights = other.weights(part, None)?;
+            other.run(part, &mut runs, &weights, &|_| None, &|_, _| None::<()>)?;
+            progress.advance(1);
+        }
+        Ok(self.divergence(&runs, &other.head_weights(None)?.0))
     }
 
     /// Tokens of all windows, each once.

@@ -1,6 +1,7 @@
 use super::probe::{ProbedSite, SensitivityProbe};
 use crate::forward::LayeredModel;
 use crate::forward::tests::{dense, nano};
+use crate::state::WorkState;
 use kernmill::observe::Silent;
 use kernmill_compiler::interp::{Interpreter, TensorData};
 use kernmill_compiler::ir::{Graph, Role, Tensor, TensorId};
@@ -61,7 +62,7 @@ fn divergences_are_those_of_the_interpreter_with_changed_weights() {
     for threads in [1, 3] {
         let model = LayeredModel::new(graph.clone(), &nano.checkpoint, threads).unwrap();
         let probe = SensitivityProbe::new(&model, &windows).unwrap();
-        let found = probe.sites(&probed, &change, &Silent).unwrap();
+        let found = probe.sites(&probed, &change, (&WorkState::none(), &Silent)).unwrap();
         for (tensors, found) in sites.iter().zip(found) {
             let expected = expected(tensors);
             assert!(expected > 1e-6, "{expected}");

@@ -7,11 +7,14 @@ use crate::allocate::SizedCost;
 use crate::forward::LayeredModel;
 use crate::recipe::Candidate;
 use crate::rows::{MatrixSource, round_rows};
-use kernmill::Result;
+use crate::state::WorkState;
 use kernmill::observe::Observer;
+use kernmill::{Error, Result};
 use kernmill_checkpoint::blocks::TensorType;
+use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::ir::{Role, Tensor, TensorId, of_expert};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Tokens that sensitivities are measured on, about.
 const PROBE_TOKENS: usize = 512;
@@ -52,7 +55,7 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
     pub(crate) fn costs(
         &self,
         squares: Vec<Vec<SizedCost>>,
-        observer: &dyn Observer,
+        (state, observer): (&WorkState, &dyn Observer),
     ) -> Result<Vec<Vec<SizedCost>>> {
         let probe = SensitivityProbe::new(self.model, &self.windows)?;
         let mut sites: BTreeMap<&str, Vec<TensorId>> = BTreeMap::new();
@@ -65,7 +68,7 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
         let probed: Vec<ProbedSite> =
             sites.values().map(|tensors| ProbedSite { tensors: tensors.clone() }).collect();
         let change = self.change(|at| self.candidates[at].types[0]);
-        let found = probe.sites(&probed, &change, observer)?;
+        let found = probe.sites(&probed, &change, (state, observer))?;
         let mut costs = squares;
         for (tensors, divergence) in sites.values().zip(found) {
             let tensor = self.model.graph.tensor(tensors[0]);
@@ -86,6 +89,16 @@ impl<'a, 'c> MeasuredTypes<'a, 'c> {
     pub(crate) fn divergence(&self, chosen: &[usize], observer: &dyn Observer) -> Result<f64> {
         let probe = SensitivityProbe::new(self.model, &self.windows)?;
         probe.together(&self.change(|at| self.candidates[at].types[chosen[at]]), observer)
+    }
+
+    /// The divergence of a file that was written, in nats a token.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn of_file(&self, path: &Path, observer: &dyn Observer) -> Result<f64> {
+        let checkpoint = Gguf::open(path).and_then(Gguf::into_checkpoint).map_err(Error::read(path))?;
+        let other = self.model.with(&checkpoint);
+        SensitivityProbe::new(self.model, &self.windows)?.of(&other, observer)
     }
 
     fn candidate(&self, tensor: &Tensor, expert: usize) -> Option<usize> {

@@ -5,6 +5,7 @@
 //! blocks on every CPU.
 
 mod bytes;
+mod grid;
 mod lattice;
 mod part;
 mod single;
@@ -13,6 +14,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use grid::RowGrid;
 use kernmill_plan::format::{BLOCK, CodeMap, FileBlock, SUPERBLOCK, WeightFormat, read_stored};
 use part::{FitPart, IntegerRange};
 use superblocks::SuperShape;

@@ -44,6 +44,12 @@ impl NearestCodes {
         part.x.iter().zip(part.counts).map(error).sum()
     }
 
+    /// The code nearest to `x` in a scale, whose inverse is given too, and the number that it stands for.
+    pub(super) fn nearest_to(&self, x: f32, scale: f32, inverse: f32) -> (u8, f32) {
+        let at = self.nearest(x * inverse);
+        (self.codes[at], scale * self.numbers[at])
+    }
+
     /// The code of each weight in this scale.
     pub(super) fn codes(&self, x: &[f32], scale: f32) -> impl Iterator<Item = u8> {
         let inverse = NearestCodes::inverse(scale);

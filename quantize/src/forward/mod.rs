@@ -86,6 +86,19 @@ impl<'a> LayeredModel<'a> {
         Ok(LayeredModel { graph: Arc::new(graph), weights, parts, last_use, head, threads })
     }
 
+    /// A copy of the model with the weights of another file, whose tensors have the same names and shapes,
+    /// and may have other types.
+    pub(crate) fn with<'b>(&self, checkpoint: &'b Checkpoint) -> LayeredModel<'b> {
+        LayeredModel {
+            graph: self.graph.clone(),
+            weights: CheckpointWeights::of_some(checkpoint),
+            parts: self.parts.clone(),
+            last_use: self.last_use.clone(),
+            head: self.head,
+            threads: self.threads,
+        }
+    }
+
     /// How many parts there are, which run one after the other.
     pub(crate) fn parts(&self) -> usize {
         self.parts.len()
@@ -146,18 +159,18 @@ impl<'a> LayeredModel<'a> {
         Ok((matrix, bias))
     }
 
-    /// Tensors with a change, but for `head`; of tables, the rows of some tokens.
+    /// Tensors with a change, but for `head` if it is given; of tables, the rows of some tokens.
     ///
     /// # Errors
     /// If they cannot be read.
     pub(crate) fn changed(
         &self,
         tensors: &[TensorId],
-        head: TensorId,
+        head: Option<TensorId>,
         change: &WeightChange<'_>,
         tokens: &[u32],
     ) -> Result<ChangedWeights> {
-        let others: Vec<TensorId> = tensors.iter().copied().filter(|id| *id != head).collect();
+        let others: Vec<TensorId> = tensors.iter().copied().filter(|id| Some(*id) != head).collect();
         ChangedWeights::read(&self.graph, &others, &self.weights, change, tokens, self.threads)
     }
 
