@@ -52,7 +52,7 @@ fn items_of(part: &MatrixPart) -> ItemReads {
         let expert_stride = if mat.expert_stride > 0 { f32_row_stride(mat.n) as u64 } else { 0 };
         Some(OperandReads { expert_stride, ..every_item(operand, rows * 4) })
     };
-    // What is multiplied with several rows of q8 is read once.
+    // A matrix that is multiplied with several rows of q8 is read once.
     let operands = mats
         .iter()
         .filter(|mat| mat.term == 0)

@@ -19,7 +19,7 @@ use convert::{convert, q8_0};
 use kernmill_checkpoint::Checkpoint;
 use kernmill_checkpoint::gguf::Gguf;
 use kernmill_compiler::front::import::from_gguf;
-use kernmill_compiler::ir::{Activations, Factor, Graph};
+use kernmill_compiler::ir::{Activations, Factor, Graph, Node};
 use kernmill_compiler::passes::quant::Preset;
 use kernmill_plan::format::{WeightFormat, int8, pack_stored_tile};
 use kernmill_runtime::{EngineConfig, SequenceTokens, Steps};
@@ -166,18 +166,19 @@ fn the_spec_names_the_files_tensors() {
     assert!(text.contains("lm_head    = { from = \"token_embd.weight\""), "{text}");
 }
 
-/// The products whose inputs a file's spec micro-kernels in f32.
-fn f32_inputs(writer: &Writer) -> Vec<String> {
+/// The products whose inputs a file's spec asks other roundings for than the preset's, and these.
+fn kept_inputs(writer: &Writer) -> Vec<String> {
     let graph = model(writer).graph;
-    let kept = graph
-        .nodes
-        .iter()
-        .filter(|node| node.op.matmul().is_some_and(|op| op.x == Factor::F32(Activations::F32)));
-    kept.map(|node| graph.value(node.output).name.clone()).collect()
+    let asked = |node: &Node| match node.op.matmul()?.x {
+        Factor::F32(Activations::AsPreset) => None,
+        Factor::F32(asked) => Some(format!("{} {}", graph.value(node.output).name, asked.name())),
+        _ => None,
+    };
+    graph.nodes.iter().filter_map(asked).collect()
 }
 
 #[test]
-fn inputs_behind_the_last_attention_stay_f32_where_the_matrix_is_in_blocks() {
+fn inputs_keep_more_than_8_bits_where_the_matrix_is_in_blocks() {
     let (plain, blocks) = (convert("llama-plain", BF16), convert("llama-plain", Q8_0));
     let with_blocks = |names: &[&str]| {
         let mut mixed = plain.clone();
@@ -186,19 +187,26 @@ fn inputs_behind_the_last_attention_stay_f32_where_the_matrix_is_in_blocks() {
         }
         mixed
     };
-    let all = ["layers.1.gate", "layers.1.up", "layers.1.down", "logits"];
-    assert_eq!(f32_inputs(&blocks), all);
-    assert_eq!(f32_inputs(&plain), Vec::<String>::new());
-    assert_eq!(f32_inputs(&with_blocks(&["blk.1.ffn_down.weight"])), ["layers.1.down"]);
-    assert_eq!(f32_inputs(&with_blocks(&["output.weight"])), ["logits"]);
+    let all = [
+        "layers.0.v q8x2",
+        "layers.1.v q8x2",
+        "layers.1.gate q8x2",
+        "layers.1.up q8x2",
+        "layers.1.down q8x2",
+        "logits f32",
+    ];
+    assert_eq!(kept_inputs(&blocks), all);
+    assert_eq!(kept_inputs(&plain), Vec::<String>::new());
+    assert_eq!(kept_inputs(&with_blocks(&["blk.1.ffn_down.weight"])), ["layers.1.down q8x2"]);
+    assert_eq!(kept_inputs(&with_blocks(&["output.weight"])), ["logits f32"]);
     assert_eq!(
-        f32_inputs(&with_blocks(&["blk.0.ffn_down.weight", "token_embd.weight"])),
+        kept_inputs(&with_blocks(&["blk.0.ffn_down.weight", "token_embd.weight"])),
         Vec::<String>::new()
     );
     let mut tied = with_blocks(&["token_embd.weight"]);
     tied.tensors.retain(|tensor| tensor.name != "output.weight");
-    assert_eq!(f32_inputs(&tied), ["logits"]);
-    assert_eq!(f32_inputs(&convert("gptoss-base", Q8_0)), Vec::<String>::new());
+    assert_eq!(kept_inputs(&tied), ["logits f32"]);
+    assert_eq!(kept_inputs(&convert("gptoss-base", Q8_0)), Vec::<String>::new());
 }
 
 #[test]

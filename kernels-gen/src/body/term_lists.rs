@@ -1,4 +1,4 @@
-//! Lists of pointers to rows, for micro-kernels: one for each of the rows of q8 that an input row consists of.
+//! Lists of pointers to rows, for micro-kernels: one for each row of q8 that an input row consists of.
 
 use crate::cx::Cx;
 use crate::emit::Emit;

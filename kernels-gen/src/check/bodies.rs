@@ -1,7 +1,7 @@
 //! Bodies: matrices by work items, experts, shrinks.
 
 use super::checker::{Checked, CountedRows, KernelChecker, RowAccess};
-use super::scratch::panel_bytes;
+use super::scratch::{one_after_the_other, panel_bytes};
 use crate::kernel::{
     Body, Home, Kernel, MatrixPart, OperandId, RowOp, RowType, ShrinkLoraTarget, Tiling, ValId,
 };
@@ -337,18 +337,4 @@ impl KernelChecker<'_> {
         }
         Ok(())
     }
-}
-
-/// Kinds of panels in turn, each once for neighbours of it, with the most rows of q8 that one of them takes.
-pub(super) fn one_after_the_other(
-    kinds: impl Iterator<Item = (PanelKind, usize)>,
-) -> Vec<(PanelKind, usize)> {
-    let mut runs: Vec<(PanelKind, usize)> = Vec::new();
-    for (kind, terms) in kinds {
-        match runs.last_mut() {
-            Some((last, most)) if *last == kind => *most = terms.max(*most),
-            _ => runs.push((kind, terms)),
-        }
-    }
-    runs
 }

@@ -1,6 +1,5 @@
 //! Scratch: what a body keeps there, counted from the description, against what the generator takes for it.
 
-use super::bodies::one_after_the_other;
 use super::checker::{Checked, KernelChecker};
 use crate::body;
 use crate::kernel::{
@@ -95,6 +94,20 @@ fn products(kernel: &Kernel, parts: &[MatrixPart], input: RowType, experts: usiz
         (_, Tiling::Dot) => dots,
     };
     panels + of_products
+}
+
+/// Kinds of panels in turn, each once for neighbours of it, with the most rows of q8 that one of them takes.
+pub(super) fn one_after_the_other(
+    kinds: impl Iterator<Item = (PanelKind, usize)>,
+) -> Vec<(PanelKind, usize)> {
+    let mut runs: Vec<(PanelKind, usize)> = Vec::new();
+    for (kind, terms) in kinds {
+        match runs.last_mut() {
+            Some((last, most)) if *last == kind => *most = terms.max(*most),
+            _ => runs.push((kind, terms)),
+        }
+    }
+    runs
 }
 
 /// Bytes of the panels of `rows` rows of `k`: an expert's last group may have a single row.

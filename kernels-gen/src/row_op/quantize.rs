@@ -52,8 +52,8 @@ pub fn emit(e: &mut Emit, cx: &Cx, x: Value, out: Q8Ptr, n: usize) {
     e.call(cx.ukernel(MicroKernel::Quantize), &[x, out.values, out.scales, out.sums, blocks]);
 }
 
-/// Quantises to `second` what `first` leaves of `n` f32 at `x`, a block at a time: an element less its integer
-/// times its block's scale, rounded once. The kernel's work area holds a block.
+/// Quantises to `second` what `first` leaves of `n` f32 at `x`, a block at a time: an element less its
+/// integer times the scale, rounded once. The kernel's work area holds a block.
 pub fn emit_rest(e: &mut Emit, cx: &Cx, x: Value, (first, second): (Q8Ptr, Q8Ptr), n: usize) {
     let (rest, one) = (cx.work_scratch(e), e.i64(1));
     e.for_count(n / BLOCK, |e, block| {

@@ -55,7 +55,7 @@ impl RowOpCode for RoundRow {
             }
             (RoundTo::Q8x2, _) => {
                 site.groups(check, n, BLOCK)?;
-                // What the first blocks leave.
+                // A block less its first term.
                 check.keeps(BLOCK * 4);
                 RowType::Q8x2(n)
             }

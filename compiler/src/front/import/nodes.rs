@@ -316,7 +316,7 @@ impl DecoderModel {
     }
 }
 
-/// What keeps more of a product's input than 8 bits, at twice the arithmetic.
+/// The key that keeps more of a product's input than 8 bits, at twice the arithmetic.
 pub(super) const IN_TWO_TERMS: &str = ", activations = \"q8x2\"";
 
 fn norm(out: &str, input: &str, weight: &str) -> String {
