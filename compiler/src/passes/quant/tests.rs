@@ -231,7 +231,17 @@ fn products_of_two_terms_share_the_rows_with_those_of_one() {
     assert_eq!(graph.to_string().parse::<Graph>().unwrap(), graph);
     for preset in [Preset::Faithful, Preset::Bf16] {
         let quantised = quantise(&graph, preset).unwrap();
-        expect![[r#""#]].assert_eq(&(products(&quantised).join("\n") + "\n"));
+        expect![[r#"
+            layers.0.q quant_linear q8x2 int8
+            layers.0.k quant_linear q8x2 int8
+            layers.0.v quant_linear q8x2 int8
+            layers.0.o quant_linear q8 int8
+            layers.0.gate quant_linear q8x2 int8
+            layers.0.up quant_linear q8x2 int8
+            layers.0.down quant_linear q8 int8
+            logits quant_linear q8 int8
+        "#]]
+        .assert_eq(&(products(&quantised).join("\n") + "\n"));
         assert_eq!(quantised.to_string().parse::<Graph>().unwrap(), quantised);
     }
     let exact = quantise(&graph, Preset::Exact).unwrap();
