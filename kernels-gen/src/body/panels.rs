@@ -92,7 +92,7 @@ impl Panels {
         }
     }
 
-    /// Addresses of the panels of each of an input row's terms, the first of which are at `first`.
+    /// Addresses of the panels of all terms, where the first term's begin at `first`.
     pub fn of_terms(&self, e: &mut Emit, first: Value) -> Vec<Value> {
         let (terms, bytes) = self.terms;
         (0..terms).map(|term| e.add_imm(first, (term * bytes) as i64)).collect()

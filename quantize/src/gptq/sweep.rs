@@ -211,7 +211,7 @@ impl<'a, 'c> LayerSweep<'a, 'c> {
         let mut made = Vec::new();
         let threads = self.model.threads();
         let rows = seen.iter().flat_map(|text| text.of_expert(expert, input.cols));
-        // Of fewer, the moments say more about chance than about the model.
+        // Moments of fewer rows say more about chance than about the model.
         let count = rows.clone().count();
         let moments = (2 * count >= input.cols).then(|| InputMoments::of(rows, input.cols, threads));
         let factors = moments.and_then(|moments| InputFactors::of(&moments, threads));

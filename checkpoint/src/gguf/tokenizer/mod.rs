@@ -96,7 +96,7 @@ impl Gguf {
         let texts = Texts::new(&tokens);
         let mut tokenizer = match kind {
             "gpt2" => self.byte_level(&tokens, &texts.vocab)?,
-            // Its tokens are a list, in which several may have the same text.
+            // A Unigram vocabulary is a list, and several of its tokens may have the same text.
             "t5" => return Ok(Some(self.unigram(&tokens, &texts.vocab)?.to_string().into_bytes())),
             _ => self.sentencepiece(&tokens, &texts.vocab)?,
         };

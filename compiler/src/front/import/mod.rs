@@ -71,7 +71,7 @@ fn encoder(
     config: &ModelConfig,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<String> {
-    known::check(config, class.keys, &[], checkpoint.is_some())?;
+    known::check(config, EncoderClass::COMMON, class.keys, checkpoint.is_some())?;
     let config = config.clone().with_defaults(&(class.defaults)());
     let stored = StoredTensors::of_encoder(&config, class.words, checkpoint)?;
     (class.spec)(name, &config, &stored)

@@ -416,7 +416,7 @@ fn groups_of_experts_are_checked_with_their_place() {
     };
     let routed = said(2, ", groups = 2, top_groups = 1").unwrap().to_string();
     assert!(routed.contains("router_topk(k=2, groups=1 of 2, scores=sigmoid)"), "{routed}");
-    // Of their largest expert alone, groups may be of one.
+    // A group that counts by its largest expert may have one expert only.
     let largest = said(2, ", groups = 4, top_groups = 3, group_score = \"largest\"").unwrap().to_string();
     assert!(largest.contains("router_topk(k=2, groups=3 of 4 by largest, scores=sigmoid)"), "{largest}");
     for (k, groups, expected) in [

@@ -40,7 +40,7 @@ pub enum Factor {
     F32(Activations),
     /// Rounded to q8, which a matrix in blocks needs. Of rows of two terms only the first is read.
     Q8,
-    /// Rounded to q8 in two terms, each of which is multiplied by itself.
+    /// Rounded to q8 in two terms. The product is the sum of the products with both.
     Q8x2,
     /// Rounded to bf16, for experts in MXFP4 alone.
     Bf16,

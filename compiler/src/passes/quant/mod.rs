@@ -342,7 +342,7 @@ impl<'g> Quantiser<'g> {
             inputs[0] = self.round(inputs[0], Round::Bf16, "bf16")?;
         }
         if matches!(factor, Some(Factor::Q8 | Factor::Q8x2)) {
-            // Plain matrices that read the same share the rows, of which those of one term read the first.
+            // Plain matrices that read one value share its rows. A product of one term reads the first.
             let users = self.uses.users(node.inputs[0]).iter().map(|user| self.graph.node(*user));
             let shares = op.matmul().is_some_and(|op| op.rows == MatrixRows::All);
             inputs[0] = match shares && users.into_iter().any(|user| self.has_two_terms(user)) {

@@ -209,7 +209,7 @@ impl Selector<'_> {
                 other => other.numbered(b),
             });
         }
-        // Of matrices that are multiplied with several terms each tile is read for all of them in turn.
+        // A matrix with several terms is read tile by tile, each tile once for every term.
         let in_turn = mats.len() > part.roots.len();
         let interleaved = !in_turn && b.are_interleaved(part.roots.iter().map(|id| self.graph.node(*id)));
         Ok(MatrixPart { mats, interleaved, rows_per_item, epilogue })

@@ -16,7 +16,7 @@ pub(in crate::front::import) struct EncoderClass {
     model_type: &'static str,
     /// The table of words, by which checkpoints are told apart that name all with another beginning.
     pub(in crate::front::import) words: &'static str,
-    /// Keys that it reads, and those of its heads.
+    /// Keys that it reads besides [`EncoderClass::COMMON`], and those of its heads.
     pub(in crate::front::import) keys: &'static [&'static str],
     /// Defaults of keys that are missing: an object.
     pub(in crate::front::import) defaults: fn() -> Value,
@@ -55,15 +55,6 @@ pub(in crate::front::import) static ENCODERS: [EncoderClass; 4] = [
         model_type: "modernbert",
         words: "embeddings.tok_embeddings.weight",
         keys: &[
-            "architectures",
-            "model_type",
-            "torch_dtype",
-            "dtype",
-            "vocab_size",
-            "hidden_size",
-            "intermediate_size",
-            "num_hidden_layers",
-            "num_attention_heads",
             "hidden_activation",
             "max_position_embeddings",
             "norm_eps",
@@ -109,15 +100,6 @@ const LIKE_BERT: EncoderClass = EncoderClass {
     model_type: "",
     words: "embeddings.word_embeddings.weight",
     keys: &[
-        "architectures",
-        "model_type",
-        "torch_dtype",
-        "dtype",
-        "vocab_size",
-        "hidden_size",
-        "intermediate_size",
-        "num_hidden_layers",
-        "num_attention_heads",
         "hidden_act",
         "max_position_embeddings",
         "type_vocab_size",
@@ -137,6 +119,19 @@ const LIKE_BERT: EncoderClass = EncoderClass {
 };
 
 impl EncoderClass {
+    /// Keys that every encoder reads.
+    pub(in crate::front::import) const COMMON: &[&str] = &[
+        "architectures",
+        "model_type",
+        "torch_dtype",
+        "dtype",
+        "vocab_size",
+        "hidden_size",
+        "intermediate_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+    ];
+
     /// The class that a file names so.
     pub(in crate::front::import) fn of(stated: &str) -> Option<&'static EncoderClass> {
         let names = |class: &&EncoderClass| {

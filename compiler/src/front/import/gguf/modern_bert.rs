@@ -32,7 +32,7 @@ const READ: [&str; 19] = [
     "rope.freq_base_swa",
     "rope.scaling.type",
     "vocab_size",
-    // Of a head, whose tensors are refused.
+    // Keys of a classifier; a file with its tensors is refused.
     "classifier.output_labels",
     "classifier.pooling_type",
     // How the model was trained, and how the file is laid out.
